@@ -1,0 +1,90 @@
+"""A bundle of a baseline card -> inference_baseline.json: one system, swept over its loads, with its noise floor.
+
+Each number is the mean ± stdev over the repeats (blocks) of a per-cell metric; the repeat is the unit, never the
+request.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import output
+from .cells import CellResult, Reading
+from .conditions import conditions
+from .metrics import METRICS
+from .records import Record
+from .tables import all_metric_rows, attribution_rows, block_rows, mean_and_stdev, summary_rows, validity
+
+#: 1: first.
+BASELINE_VERSION = 1
+
+#: what the sweep shows
+SWEEP = (
+    "output_throughput",
+    "request_throughput",
+    "ttft.p50",
+    "ttft.p95",
+    "tpot.p50",
+    "tpot.p95",
+    "e2e.p50",
+    "e2e.p95",
+    "error_rate",
+)
+#: the fewest requests that carry a p95 (one violation allowed, at the 1% level)
+P95_REQUESTS = 130
+
+
+def baseline(reading: Reading) -> Record:
+    """Everything inference_baseline.json says."""
+    bundle = reading.bundle
+    card = bundle.card
+    document: dict[str, Any] = {
+        "baseline_version": BASELINE_VERSION,
+        **output.header(card, bundle.plan, bundle.run),
+        "valid": reading.complete,
+        "because": _because(reading),
+        "sweep": sweep(reading),
+        "validity": validity(reading),
+        "blocks": block_rows(reading.blocks),
+        "conditions": conditions(reading),
+        "attribution": attribution_rows(reading),
+        "summary": summary_rows(reading),
+        "metrics": all_metric_rows(reading),
+    }
+    return document
+
+
+def _because(reading: Reading) -> list[Record]:
+    text = f"{reading.valid_blocks} of {reading.wanted} repeats are valid"
+    return [{"code": "complete" if reading.complete else "incomplete", "text": text}]
+
+
+def sweep(reading: Reading) -> list[Record]:
+    """One row a load, each with mean ± stdev of every metric of `SWEEP`."""
+    card = reading.bundle.card
+    unit = "concurrent" if card["workload"]["load_kind"] == "concurrency" else "req/s"
+    return [
+        {
+            "load_point": point,
+            "load": float(load),
+            "load_unit": unit,
+            "metrics": {name: _over_repeats(name, reading.used("baseline", point)) for name in SWEEP},
+        }
+        for point, load in enumerate(card["workload"]["loads"], start=1)
+    ]
+
+
+def _over_repeats(name: str, cells: list[CellResult]) -> Record:
+    values = [cell.values[name].value for cell in cells]
+    requests = [cell.values[name].n for cell in cells]
+    mean, stdev, reason = mean_and_stdev(values)
+    few = name.endswith(".p95") and any(n < P95_REQUESTS for n in requests)
+    return {
+        "unit": METRICS[name].unit,
+        "mean": mean,
+        "stdev": stdev,
+        "values": values,
+        "requests": requests,
+        "label": f"p95 from fewer than {P95_REQUESTS} requests" if few else None,
+        "reason": reason,
+    }

@@ -1,0 +1,92 @@
+"""The resolved card: the keys that the analysis cannot do without, checked before anything is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .records import BundleError, Record, need, one_of, require_version
+
+#: format version of the card that this analysis reads (1: first)
+CARD_VERSION = 1
+
+ARMS = ("baseline", "candidate")
+
+#: key paths of the resolved card that the analysis cannot do without, and what they must be
+_CARD_KEYS: dict[str, type | tuple[type, ...]] = {
+    "kind": str,
+    "id": str,
+    "system": dict,
+    "arms": dict,
+    "workload.arrivals": dict,
+    "workload.load_kind": str,
+    "workload.loads": list,
+    "workload.window": dict,
+    "method.blocks": int,
+    "validity.schedule_lag_p99": (int, float),
+    "validity.delivered_load_within": (int, float),
+    "validity.client_cpu": (int, float),
+    "validity.clock_ratio": (int, float),
+    "analysis.confidence": (int, float),
+    "analysis.revision": str,
+}
+_AB_KEYS: dict[str, type | tuple[type, ...]] = {
+    "objectives": dict,
+    "claim.metric": str,
+    "claim.direction": str,
+    "claim.threshold.value": (int, float),
+    "claim.threshold.scale": str,
+    "claim.scope": str,
+    "claim.at": list,
+    "second_day.agreement": (int, float),
+}
+
+
+def check_card(card: Record, where: str) -> None:
+    """Refuse a card that lacks a key, or holds something the analysis has no rule for; `where` names the file."""
+    require_version(card, "card", CARD_VERSION, where)
+    for path, wanted in _CARD_KEYS.items():
+        need(card, path, wanted, where)
+    if card["kind"] not in ("ab", "baseline"):
+        raise BundleError(f"{where}: kind is {card['kind']!r}; wanted ab or baseline")
+    if "baseline" not in card["arms"] or (card["kind"] == "ab" and "candidate" not in card["arms"]):
+        raise BundleError(
+            f"{where}: arms are {', '.join(card['arms'])}; wanted baseline (and candidate, for an ab card)"
+        )
+    if card["kind"] == "ab":
+        for path, wanted in _AB_KEYS.items():
+            need(card, path, wanted, where)
+        _check_rows(card, where)
+
+
+def _check_rows(card: Record, where: str) -> None:
+    """The claim, the guards and the evidence: known words, and loads that the workload has."""
+    one_of(card["claim"], "direction", ("must_rise_by", "must_fall_by"), f"{where}: claim")
+    one_of(card["claim"], "scope", ("loads", "every_load", "some_load"), f"{where}: claim")
+    _check_threshold(card["claim"], "threshold", f"{where}: claim")
+    _check_loads(card["claim"]["at"], card, f"{where}: claim")
+    if not card["claim"]["at"]:
+        raise BundleError(f"{where}: claim.at is empty; wanted at least one load")
+    for i, row in enumerate(card.get("guards") or []):
+        place = f"{where}: guards[{i}]"
+        need(row, "metric", str, place)
+        one_of(row, "direction", ("may_rise_by", "may_fall_by"), place)
+        _check_threshold(row, "margin", place)
+        _check_loads(row.get("at") or [], card, place)
+    for i, row in enumerate(card.get("evidence") or []):
+        place = f"{where}: evidence[{i}]"
+        need(row, "metric", str, place)
+        need(row, "limit", (int, float), place)
+        one_of(row, "direction", ("at_least", "at_most"), place)
+        one_of(row, "arm", ARMS, place)
+
+
+def _check_threshold(row: Record, key: str, where: str) -> None:
+    need(row, f"{key}.value", (int, float), where)
+    one_of(row[key], "scale", ("relative", "points"), f"{where}: {key}")
+
+
+def _check_loads(at: list[Any], card: Record, where: str) -> None:
+    strangers = [load for load in at if load not in card["workload"]["loads"]]
+    if strangers:
+        known = ", ".join(str(load) for load in card["workload"]["loads"])
+        raise BundleError(f"{where}: at names load {strangers[0]!r}; the workload has {known}")

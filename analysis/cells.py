@@ -1,0 +1,208 @@
+"""A cell's events -> its metrics, judgement, checks and latency curves. One cell is in memory at a time.
+
+Which blocks count is decided here too, from evidence only: every cell of the block has its events and passes its
+checks; the first `method.blocks` such blocks in plan order are used (spares come last in the plan).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from .checks import CellView, CheckResult, check_cell
+from .goodput import Judgement, judge
+from .metrics import Measured, Value, measure
+from .quantities import Quantities, quantities
+from .read import Block, Bundle, Cell
+from .records import Record
+from .window import counted, measured_window, tokens_inside
+
+Floats = npt.NDArray[np.float64]
+
+#: quantities whose distribution goes into series/latency.parquet
+CURVES = ("ttft", "tpot", "itl", "e2e")
+#: a cell keeps at most this many points of a distribution for the pooled curves, so that memory does not grow with the
+#: run
+CURVE_POINTS = 4096
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A distribution: sorted values (s) and the number of samples each stands for."""
+
+    values: Floats
+    weights: Floats
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What remains of a cell once its events are closed. `other_count` is the number of ok attempts whose chunks add up
+    to another number of tokens than the server reports."""
+
+    cell: Cell
+    checks: tuple[CheckResult, ...]
+    values: dict[str, Value]
+    judgement: Judgement
+    window_s: float | None
+    curves: dict[str, Curve]
+    other_count: int
+
+    @property
+    def failed_checks(self) -> list[str]:
+        """Names of the checks that the cell did not pass."""
+        return [result.check.name for result in self.checks if not result.passed]
+
+
+@dataclass(frozen=True)
+class BlockResult:
+    """A block, the cells of it that were run, whether it is used, and if not, why."""
+
+    block: Block
+    cells: tuple[CellResult | None, ...]
+    used: bool
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All that the rest of the analysis stands on."""
+
+    bundle: Bundle
+    blocks: tuple[BlockResult, ...]
+    valid_blocks: int
+
+    @property
+    def wanted(self) -> int:
+        """Blocks that the card asks for."""
+        return int(self.bundle.card["method"]["blocks"])
+
+    @property
+    def complete(self) -> bool:
+        """Enough blocks are valid."""
+        return self.valid_blocks >= self.wanted
+
+    def used(self, arm: str | None = None, load_point: int | None = None) -> list[CellResult]:
+        """Cells of used blocks, in plan order of the blocks."""
+        return [
+            cell
+            for block in self.blocks
+            if block.used
+            for cell in block.cells
+            if cell is not None and arm in (None, cell.cell.arm) and load_point in (None, cell.cell.load_point)
+        ]
+
+    def checked(self) -> list[tuple[Cell, tuple[CheckResult, ...]]]:
+        """Every cell that was run, with its checks."""
+        return [(cell.cell, cell.checks) for block in self.blocks for cell in block.cells if cell is not None]
+
+
+def read_cells(bundle: Bundle) -> Reading:
+    """Measure every cell that was run and say which blocks are used."""
+    blocks: list[BlockResult] = []
+    wanted, valid = int(bundle.card["method"]["blocks"]), 0
+    for block in bundle.blocks:
+        cells = tuple(read_cell(bundle, cell) if bundle.has_events(cell) else None for cell in block.cells)
+        reason = _unusable(bundle, block, cells)
+        used = reason is None and valid < wanted
+        if reason is None and not used:
+            reason = "not needed: enough earlier blocks are valid"
+        valid += used
+        blocks.append(BlockResult(block, cells, used, reason))
+    return Reading(bundle, tuple(blocks), valid)
+
+
+def _unusable(bundle: Bundle, block: Block, cells: tuple[CellResult | None, ...]) -> str | None:
+    if not block.cells:
+        return "the plan gives it no cells"
+    failed = [
+        f"{cell.cell.cell} failed {', '.join(cell.failed_checks)}" for cell in cells if cell and cell.failed_checks
+    ]
+    missing = [planned.cell for planned, cell in zip(block.cells, cells, strict=True) if cell is None]
+    if len(missing) == len(block.cells):
+        return "spare, not run" if block.spare else "not run"
+    whys = {
+        str(line.get("cell")): str(line.get("why"))
+        for line in bundle.log
+        if line.get("kind") in ("cell_killed", "cell_failed") and line.get("why")
+    }
+    failed += [f"{name} has no events" + (f" ({whys[name]})" if name in whys else "") for name in missing]
+    return "; ".join(failed) or None
+
+
+def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
+    """Measure one cell."""
+    events, client = bundle.events(cell), bundle.client(cell)
+    window = measured_window(client)
+    attempts = counted(events)
+    found = quantities(attempts)
+    judgement = judge(attempts, found, bundle.card.get("objectives"))
+    view = CellView(bundle.card, cell, events, attempts, bundle.planned(cell), client, window)
+    measured = Measured(
+        attempted=attempts.height,
+        ok=int(found.ok.sum()),
+        good=judgement.good,
+        tokens=tokens_inside(events, window) if window else 0,
+        window_s=window.seconds if window else None,
+        quantities=found,
+    )
+    return CellResult(
+        cell, check_cell(view), measure(measured), judgement, measured.window_s, _curves(found), _other_count(attempts)
+    )  # fmt: skip
+
+
+def _other_count(attempts: pl.DataFrame) -> int:
+    differs = pl.col("chunk_tokens").list.sum().cast(pl.Int64) != pl.col("output_tokens").cast(pl.Int64)
+    return attempts.filter((pl.col("outcome") == "ok") & differs.fill_null(False)).height
+
+
+def _curves(found: Quantities) -> dict[str, Curve]:
+    return {name: thin(found.samples[name]) for name in CURVES}
+
+
+def thin(ordered: Floats) -> Curve:
+    """A sorted sample as at most `CURVE_POINTS` weighted points; exact if it has no more than that."""
+    n = len(ordered)
+    if n <= CURVE_POINTS:
+        return Curve(ordered, np.ones(n))
+    ends = (np.arange(1, CURVE_POINTS + 1) * n) // CURVE_POINTS
+    return Curve(ordered[ends - 1], np.diff(ends, prepend=0).astype(np.float64))
+
+
+def check_rows(result: CellResult) -> list[Record]:
+    """A cell's checks as records: name, passed, observed, limit, unit, reason, meaning, advice."""
+    return [
+        {
+            "name": found.check.name,
+            "passed": found.passed,
+            "observed": found.observed,
+            "limit": found.limit,
+            "unit": found.check.unit,
+            "reason": found.reason,
+            "meaning": found.check.meaning,
+            "advice": found.check.advice,
+        }
+        for found in result.checks
+    ]
+
+
+def metric_rows(reading: Reading, units: dict[str, str]) -> list[Record]:
+    """verdict.json's metrics: one row a metric and used cell."""
+    return [
+        {
+            "cell": result.cell.cell,
+            "block": result.cell.block,
+            "arm": result.cell.arm,
+            "load_point": result.cell.load_point,
+            "load": result.cell.load,
+            "metric": name,
+            "unit": units[name],
+            "value": value.value,
+            "n": value.n,
+            "undefined": value.undefined,
+        }
+        for result in reading.used()
+        for name, value in result.values.items()
+    ]

@@ -1,0 +1,26 @@
+"""The `check` command: the validity of single cells while a run goes on, by the same code that judges the run.
+
+It stays up for the length of a run, since starting a process takes half a second. A question is a line with a cell id,
+the answer a line of JSON with the cell's checks. It sees no result but whether the cell counts.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TextIO
+
+from .cells import check_rows, read_cell
+from .read import Bundle
+from .records import BundleError
+
+
+def serve(bundle: Bundle, questions: TextIO, answers: TextIO) -> None:
+    """Answer until there are no more questions."""
+    cells = {cell.cell: cell for block in bundle.blocks for cell in block.cells}
+    for line in questions:
+        name = line.strip()
+        if name not in cells:
+            raise BundleError(f"check: no cell {name!r} in the plan")
+        answers.write(json.dumps({"cell": name, "checks": check_rows(read_cell(bundle, cells[name]))}, allow_nan=False))
+        answers.write("\n")
+        answers.flush()

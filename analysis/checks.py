@@ -1,0 +1,259 @@
+"""The checks that a cell must pass before its numbers count. All are blind to the arm and to the result, and fixed by
+the card.
+
+One registry, `CHECKS`; each check observes one number and compares it with its limit. A check that cannot be made (no
+telemetry) fails with the reason: validity is shown, not assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .metrics import inverted_cdf
+from .read import Cell
+from .records import Record
+from .window import NS_PER_S, Window
+
+#: a request counts as ready on time if its lag is at most this many times the limit on the lag's p99
+ON_TIME = 10.0
+
+
+@dataclass(frozen=True)
+class CellView:
+    """What the checks look at: the cell's events (all, and the counted ones), its planned requests, the client's
+    telemetry."""
+
+    card: Record
+    cell: Cell
+    events: pl.DataFrame
+    counted: pl.DataFrame
+    planned: pl.DataFrame
+    client: Record | None
+    window: Window | None
+
+    @property
+    def open_loop(self) -> bool:
+        """Requests start when the schedule says so, whatever the server does."""
+        return bool(self.card["workload"]["arrivals"].get("process") != "closed")
+
+
+Observation = tuple[float | None, str | None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A named check: `observe` gives (number, None), or (None, reason); it passes if the number is at most `limit`."""
+
+    name: str
+    unit: str
+    meaning: str
+    advice: str
+    limit: Callable[[Record], float]
+    observe: Callable[[CellView], Observation]
+    open_loop_only: bool = False
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check found in one cell."""
+
+    check: Check
+    observed: float | None
+    limit: float
+    reason: str | None
+
+    @property
+    def passed(self) -> bool:
+        """Observed, and within the limit."""
+        return self.observed is not None and self.observed <= self.limit
+
+
+_NO_TELEMETRY: Observation = (None, "no client telemetry")
+
+
+def _lags(view: CellView) -> np.ndarray[Any, np.dtype[np.float64]]:
+    lags = view.counted.select((pl.col("queued") - pl.col("scheduled")) / NS_PER_S).to_series().drop_nulls()
+    return np.sort(lags.to_numpy())
+
+
+def _lag_p99(view: CellView) -> Observation:
+    lags = _lags(view)
+    return (inverted_cdf(lags, 99), None) if len(lags) else (None, "no counted attempt was taken up")
+
+
+def _counted_planned(view: CellView) -> int | None:
+    if view.open_loop:
+        return view.planned.filter(pl.col("phase") == "measure").height
+    return None if view.client is None else view.client["counted_planned"]
+
+
+def _delivered(view: CellView) -> Observation:
+    planned = _counted_planned(view)
+    if planned is None:
+        # closed loop by time: the load decides how many there are, so there is no number to deliver
+        return (None, "no client telemetry") if view.client is None else (0.0, None)
+    if planned == 0:
+        return None, "the plan puts no request into the window"
+    if not view.open_loop:
+        return abs(view.counted.height / planned - 1), None
+    on_time = int((_lags(view) <= ON_TIME * view.card["validity"]["schedule_lag_p99"]).sum())
+    return abs(on_time / planned - 1), None
+
+
+def _client_cpu(view: CellView) -> Observation:
+    if view.client is None:
+        return _NO_TELEMETRY
+    elapsed = view.client["load_end"] - view.client["load_start"]
+    return (view.client["cpu"] / elapsed, None) if elapsed > 0 else (None, "the load has no length")
+
+
+def _clock_ratio(view: CellView) -> Observation:
+    if view.client is None:
+        return _NO_TELEMETRY
+    elapsed = view.client["load_end"] - view.client["load_start"]
+    wall = view.client["wall_end"] - view.client["wall_start"]
+    return (abs(wall / elapsed - 1), None) if elapsed > 0 else (None, "the load has no length")
+
+
+def _accounted(view: CellView) -> Observation:
+    """Planned attempts without a row + rows too many + rows that the plan does not have."""
+    rows = view.events["index"]
+    planned = view.planned.select("index", "phase", "client")
+    repeated = view.events.height - rows.n_unique()
+    strangers = view.events.filter(~pl.col("index").is_in(planned["index"].to_list())).height
+    if view.open_loop:
+        due = planned.filter(pl.col("phase") == "measure")["index"]
+    else:
+        # client c takes its own requests in order: each one before its last must be there
+        taken = planned.filter(pl.col("index").is_in(rows.to_list()))
+        last = taken.group_by("client").agg(last=pl.col("index").max())
+        due = planned.join(last, on="client").filter(pl.col("index") <= pl.col("last"))["index"]
+    missing = due.len() - due.is_in(rows.to_list()).sum()
+    return float(repeated + strangers + missing), None
+
+
+def _off_plan(view: CellView) -> Observation:
+    """Rows whose cell, prompt or (open loop) phase or scheduled time is not the planned one."""
+    plan = view.planned.select("index", "phase", "offset", "prompt_digest")
+    rows = view.events.join(plan, on="index", suffix="_planned")
+    wrong = (pl.col("cell") != view.cell.cell) | pl.col("prompt_digest").ne_missing(pl.col("prompt_digest_planned"))
+    if view.open_loop:
+        if view.client is None:
+            return _NO_TELEMETRY
+        at = pl.col("scheduled") - view.client["load_start"]
+        wrong |= (pl.col("phase") != pl.col("phase_planned")) | at.ne_missing(pl.col("offset"))
+    return float(rows.filter(wrong).height), None
+
+
+def _outside_window(view: CellView) -> Observation:
+    if view.window is None:
+        return None, "no client telemetry" if view.client is None else "no measured window"
+    window = view.card["workload"]["window"]
+    by_count = any("requests" in (window.get(part) or {}) for part in ("warmup", "measure"))
+    if by_count and not view.open_loop:
+        # the counted ones are told by the order in which clients took them up, which may differ from that of their
+        # scheduled times by the length of a client's turn
+        return 0.0, None
+    inside = (pl.col("scheduled") >= view.window.start) & (pl.col("scheduled") < view.window.end)
+    return float(view.counted.filter(~inside).height), None
+
+
+def _out_of_order(view: CellView) -> Observation:
+    marks = ("scheduled", "first_token", "last_token", "end")
+    wrong = pl.lit(False)
+    for i, earlier in enumerate(marks):
+        for later in marks[i + 1 :]:
+            wrong |= (pl.col(earlier) > pl.col(later)).fill_null(False)
+    times = pl.col("chunk_times")
+    backwards = (times.list.diff(null_behavior="drop").list.min() < 0).fill_null(False)
+    ends = (times.list.first() != pl.col("first_token")) | (times.list.last() != pl.col("last_token"))
+    return float(view.events.filter(wrong | backwards | ends.fill_null(False)).height), None
+
+
+def _plan_exhausted(view: CellView) -> Observation:
+    return _NO_TELEMETRY if view.client is None else (float(bool(view.client["plan_exhausted"])), None)
+
+
+def _cut_off(view: CellView) -> Observation:
+    cut = (pl.col("outcome") == "cancelled") | (pl.col("end").is_null() & (pl.col("outcome") != "unsent"))
+    return float(view.counted.filter(cut).height), None
+
+
+def _zero(_: Record) -> float:
+    return 0.0
+
+
+def _card_limit(key: str) -> Callable[[Record], float]:
+    return lambda card: float(card["validity"][key])
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "schedule_lag_p99", "s", "how late the client took up 99% of the counted requests, against the schedule",
+        "Give the client more CPU, lower the load, or raise the limit in the card before the next run.",
+        _card_limit("schedule_lag_p99"), _lag_p99, open_loop_only=True,
+    ),
+    Check(
+        "delivered_load", "1",
+        f"share of the planned counted requests that the client was not ready to send on time (lag ≤ {ON_TIME:g} × the "
+        "limit on schedule_lag_p99), whatever the server did",
+        "The load that was run is not the load that was declared: lower it, or give the client more CPU.",
+        _card_limit("delivered_load_within"), _delivered,
+    ),
+    Check(
+        "client_cpu", "1", "CPU time of the measuring client / elapsed time of the load",
+        "A client that is nearly saturated measures itself: give it a core of its own, or lower the load.",
+        _card_limit("client_cpu"), _client_cpu,
+    ),
+    Check(
+        "clock_ratio", "1", "wall clock against monotonic clock over the load, less 1",
+        "The clock was stepped or the machine was suspended: run again on a quiet machine.",
+        _card_limit("clock_ratio"), _clock_ratio,
+    ),
+    Check(
+        "accounted", "attempts", "planned attempts without exactly one row, and rows that are not in the plan",
+        "Attempts were lost or invented: the events cannot be trusted. This is a fault of the runner, or tampering.",
+        _zero, _accounted,
+    ),
+    Check(
+        "on_plan", "attempts", "attempts whose cell, prompt, phase or scheduled time is not the planned one",
+        "The events are not of this plan: a fault of the runner, or tampering.",
+        _zero, _off_plan,
+    ),
+    Check(
+        "window", "attempts", "counted attempts that were scheduled outside the measured window",
+        "Rates divide by this window: a fault of the runner.",
+        _zero, _outside_window,
+    ),
+    Check(
+        "time_order", "attempts", "attempts whose times run backwards or do not fit their chunks",
+        "The clock or the events are broken: a fault of the runner, or tampering.",
+        _zero, _out_of_order,
+    ),
+    Check(
+        "plan_exhausted", "", "the load outran the planned requests (1: it did)",
+        "The server was faster than planned for: plan more requests, or a shorter window.",
+        _zero, _plan_exhausted,
+    ),
+    Check(
+        "complete", "attempts", "counted attempts that were cut off before their end or their timeout",
+        "Let the drain last at least timeout_total, and do not stop the run inside a cell.",
+        _zero, _cut_off,
+    ),
+)  # fmt: skip
+
+
+def check_cell(view: CellView) -> tuple[CheckResult, ...]:
+    """Every check that applies to the cell."""
+    results = []
+    for check in CHECKS:
+        if check.open_loop_only and not view.open_loop:
+            continue
+        observed, reason = check.observe(view)
+        results.append(CheckResult(check, observed, check.limit(view.card), reason))
+    return tuple(results)

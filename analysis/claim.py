@@ -1,0 +1,224 @@
+"""The claim's metric at every load that was run: its effect and, at the claimed loads, its word.
+
+At unclaimed loads the effect is exploratory: shown, without a word. For `some_load` the words come from Holm's
+adjustment over the claimed loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .cells import Reading
+from .effect import MIN_BLOCKS, Effect, bonferroni_interval, holm, paired
+from .metrics import METRICS
+from .power import blocks_needed, smallest_detectable
+from .records import BundleError, Record
+from .tables import mean_and_stdev
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A metric's values in both arms, block by block in plan order; None where undefined."""
+
+    blocks: tuple[int, ...]
+    baseline: tuple[float | None, ...]
+    candidate: tuple[float | None, ...]
+
+    @property
+    def reason(self) -> str | None:
+        """Why no effect can be computed, or None. A block without a value is never dropped: it leaves the effect
+        undefined."""
+        if not self.blocks:
+            return "no valid block"
+        missing = [
+            f"block {block} ({arm})"
+            for arm, values in (("baseline", self.baseline), ("candidate", self.candidate))
+            for block, value in zip(self.blocks, values, strict=True)
+            if value is None
+        ]
+        return f"undefined in {', '.join(missing)}" if missing else None
+
+    def numbers(self) -> tuple[list[float], list[float]]:
+        """Both arms' values; only where `reason` is None."""
+        return [float(v) for v in self.baseline if v is not None], [float(v) for v in self.candidate if v is not None]
+
+
+def pairs(reading: Reading, metric: str, load_point: int) -> Pairs:
+    """The paired values of a metric at a load, from the used blocks."""
+    if metric not in METRICS:
+        raise BundleError(f"card.resolved.json: no formula for metric {metric!r}")
+    by_arm = {
+        arm: {cell.cell.block: cell.values[metric].value for cell in reading.used(arm, load_point)}
+        for arm in ("baseline", "candidate")
+    }
+    blocks = tuple(block.block.block for block in reading.blocks if block.used)
+    return Pairs(
+        blocks,
+        tuple(by_arm["baseline"].get(block) for block in blocks),
+        tuple(by_arm["candidate"].get(block) for block in blocks),
+    )
+
+
+@dataclass(frozen=True)
+class LoadEffect:
+    """The claim's metric at one load. `word` is None where the load is not claimed or the run is invalid;
+    `zero_interval` is the Bonferroni interval of the change itself (log ratio, else difference), by which a reversal is
+    told."""
+
+    load_point: int
+    load: float
+    claimed: bool
+    pairs: Pairs
+    effect: Effect | None
+    word: str | None
+    zero_interval: tuple[float, float] | None
+    p_adjusted: float | None
+    reason: str | None
+
+
+def load_effects(reading: Reading) -> list[LoadEffect]:
+    """The claim's effect at each load that was run."""
+    card = reading.bundle.card
+    claim, confidence = card["claim"], float(card["analysis"]["confidence"])
+    loads = [float(load) for load in card["workload"]["loads"]]
+    relative = claim["threshold"]["scale"] == "relative"
+    effects = []
+    for point, load in enumerate(loads, start=1):
+        both, effect, zero = pairs(reading, claim["metric"], point), None, None
+        if both.reason is None:
+            baseline, candidate = both.numbers()
+            effect = paired(
+                baseline, candidate, value=float(claim["threshold"]["value"]), relative=relative,
+                direction=claim["direction"], confidence=confidence,
+            )  # fmt: skip
+            zero = _zero_interval(effect, baseline, candidate, len(loads), confidence)
+        claimed = load in [float(at) for at in claim["at"]]
+        word = None
+        if claimed and reading.complete:
+            word = effect.word if effect else "inconclusive"
+        reason = "the run is invalid" if claimed and not reading.complete else _reason(both, effect)
+        effects.append(LoadEffect(point, load, claimed, both, effect, word, zero, None, reason))
+    return _some_load(effects, confidence) if claim["scope"] == "some_load" and reading.complete else effects
+
+
+def _reason(both: Pairs, effect: Effect | None) -> str | None:
+    if effect is None:
+        return both.reason
+    if "few_blocks" in effect.flags:
+        return f"{len(effect.d)} blocks; a word needs {MIN_BLOCKS}"
+    if effect.scale == "scaled":
+        return "zero in some block, so no log ratio: d = candidate − threshold × baseline, against 0, in all blocks"
+    return "all blocks are the same: the sign of mean − threshold decides" if "degenerate" in effect.flags else None
+
+
+def _zero_interval(
+    effect: Effect, baseline: Sequence[float], candidate: Sequence[float], loads: int, confidence: float
+) -> tuple[float, float] | None:
+    if len(effect.d) < MIN_BLOCKS:
+        return None
+    d = np.asarray(effect.d) if effect.scale != "scaled" else np.asarray(candidate) - np.asarray(baseline)
+    return bonferroni_interval(d, loads, confidence)
+
+
+def _some_load(effects: list[LoadEffect], confidence: float) -> list[LoadEffect]:
+    """Supported at a load only if its one-sided p survives Holm over the claimed loads; falsified needs no correction
+    there, since the claim is falsified only if all loads are."""
+    known = [i for i, e in enumerate(effects) if e.claimed and e.effect is not None and e.effect.p is not None]
+    adjusted = holm([_p(effects[i]) for i in known])
+    out = list(effects)
+    for i, p in zip(known, adjusted, strict=True):
+        word = effects[i].word
+        if word == "supported" and p > (1 - confidence) / 2:
+            word = "inconclusive"
+        out[i] = replace(effects[i], word=word, p_adjusted=p)
+    return out
+
+
+def _p(effect: LoadEffect) -> float:
+    return 1.0 if effect.effect is None or effect.effect.p is None else effect.effect.p
+
+
+def reversal(effects: Sequence[LoadEffect]) -> tuple[list[LoadEffect], list[LoadEffect]] | None:
+    """(loads where the metric rose, loads where it fell) if the change turns around among the loads run, else None."""
+    up = [e for e in effects if e.zero_interval is not None and e.zero_interval[0] > 0]
+    down = [e for e in effects if e.zero_interval is not None and e.zero_interval[1] < 0]
+    return (up, down) if up and down else None
+
+
+def effect_rows(effects: Sequence[LoadEffect], metric: str, confidence: float) -> list[Record]:
+    """verdict.json's effects."""
+    return [_effect_row(effect, metric, confidence) for effect in effects]
+
+
+_EFFECT_NUMBERS = (
+    "mean",
+    "stdev",
+    "interval",
+    "threshold",
+    "ratio",
+    "ratio_interval",
+    "t",
+    "p",
+    "p_adjusted",
+    "sign_flip_p",
+    "sign_flip_interval",
+    "bonferroni_interval",
+    "smallest_detectable",
+    "blocks_needed",
+)
+
+
+def _effect_row(at: LoadEffect, metric: str, confidence: float) -> Record:
+    baseline, _, _ = mean_and_stdev(at.pairs.baseline)
+    candidate, _, _ = mean_and_stdev(at.pairs.candidate)
+    row: dict[str, Any] = {
+        "load_point": at.load_point,
+        "load": at.load,
+        "claimed": at.claimed,
+        "metric": metric,
+        "scale": at.effect.scale if at.effect else "log",
+        "blocks": len(at.pairs.blocks),
+        "baseline": baseline,
+        "candidate": candidate,
+    }
+    effect = at.effect
+    if effect is None:
+        row |= {"d": [None] * len(at.pairs.blocks), **dict.fromkeys(_EFFECT_NUMBERS)}
+        return row | {"word": at.word, "flags": [], "reason": at.reason}
+    interval = None if effect.lower is None or effect.upper is None else [effect.lower, effect.upper]
+    log = effect.scale == "log"
+    return row | {
+        "d": list(effect.d),
+        "mean": effect.mean,
+        "stdev": effect.stdev,
+        "interval": interval,
+        "threshold": effect.threshold,
+        "ratio": float(np.exp(effect.mean)) if log else None,
+        "ratio_interval": [float(np.exp(bound)) for bound in interval] if log and interval else None,
+        "t": effect.t,
+        "p": effect.p,
+        "p_adjusted": at.p_adjusted,
+        "sign_flip_p": effect.sign_flip_p,
+        "sign_flip_interval": effect.sign_flip_interval,
+        "bonferroni_interval": at.zero_interval,
+        **_detectable(effect, confidence),
+        "word": at.word,
+        "flags": list(effect.flags),
+        "reason": at.reason,
+    }
+
+
+def _detectable(effect: Effect, confidence: float) -> Record:
+    """The smallest distance beyond the threshold that these blocks detect with power .8, and how many blocks the
+    distance that was seen would take."""
+    if not effect.stdev:
+        return {"smallest_detectable": None, "blocks_needed": None}
+    distance = abs(effect.mean - effect.threshold)
+    return {
+        "smallest_detectable": smallest_detectable(effect.stdev, len(effect.d), confidence),
+        "blocks_needed": blocks_needed(distance, effect.stdev, confidence) if effect.word == "inconclusive" else None,
+    }

@@ -1,0 +1,150 @@
+"""The verdict's one word, from the claim, the guards and the evidence, and why.
+
+invalid > (evidence fails: inconclusive) > mixed > falsified > inconclusive > supported. `invalid` comes only from
+checks that the card fixed and that are blind to the arm. Every finding is kept as a clause; the decisive ones stand
+first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import wording
+from .cells import Reading
+from .claim import LoadEffect, reversal
+from .records import Record
+
+#: what a finding makes of the verdict, in the order of precedence
+_RANKS = {"invalid": 0, "no treatment": 1, "mixed": 2, "falsified": 3, "inconclusive": 4, "supported": 5}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reason: the word it asks for, a code for programs and a plain clause for people."""
+
+    word: str
+    code: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The word, and every finding, decisive ones first."""
+
+    word: str
+    findings: tuple[Finding, ...]
+
+
+def decide(
+    reading: Reading,
+    effects: Sequence[LoadEffect],
+    guards: Sequence[Record],
+    evidence: Sequence[Record],
+    confounded: Sequence[str],
+) -> Verdict:
+    """Apply the rules of precedence."""
+    if not reading.complete:
+        return Verdict("invalid", (_incomplete(reading),))
+    kind = str(reading.bundle.card["workload"]["load_kind"])
+    claim = reading.bundle.card["claim"]
+    findings = [*_evidence(evidence), *_reversal(effects, claim["metric"], kind), *_claim(effects, claim, kind)]
+    findings += [_guard(row, kind) for row in guards]
+    findings.sort(key=lambda finding: _RANKS[finding.word])
+    if findings[0].word == "supported" and confounded:
+        names = wording.listed(list(confounded))
+        text = f"{names} differ between the arms beside the treatment; the effect may be theirs"
+        findings.insert(0, Finding("inconclusive", "confounded", text))
+    word = findings[0].word
+    return Verdict("inconclusive" if word == "no treatment" else word, tuple(findings))
+
+
+def _incomplete(reading: Reading) -> Finding:
+    text = f"incomplete: {reading.valid_blocks} of {reading.wanted} blocks are valid"
+    reasons = [f"block {b.block.block}: {b.reason}" for b in reading.blocks if b.reason and not b.used]
+    return Finding("invalid", "incomplete", f"{text} ({'; '.join(reasons[:3])})" if reasons else text)
+
+
+def _evidence(rows: Sequence[Record]) -> list[Finding]:
+    findings = []
+    for row in rows:
+        metric, limit = row["metric"], wording.server_value(row["metric"], row["limit"])
+        wanted = f"{row['direction'].replace('_', ' ')} {limit} was expected"
+        if row["word"] == "fails":
+            seen = row["reason"] if row["observed"] is None else wording.server_value(metric, row["observed"])
+            text = f"the treatment did not take effect as declared: {metric} of the {row['arm']}: {seen}; {wanted}"
+            findings.append(Finding("no treatment", "evidence_fails", text))
+        elif row["word"] == "unknown":
+            text = f"whether the treatment took effect is unknown: {metric} of the {row['arm']}: {row['reason']}"
+            findings.append(Finding("inconclusive", "evidence_unknown", text))
+        else:
+            seen = row["reason"] if row["observed"] is None else wording.server_value(metric, row["observed"])
+            text = f"{metric} of the {row['arm']}: {seen}; {wanted}"
+            findings.append(Finding("supported", "evidence_holds", text))
+    return findings
+
+
+def _reversal(effects: Sequence[LoadEffect], metric: str, kind: str) -> list[Finding]:
+    turned = reversal(effects)
+    if turned is None:
+        return []
+    up, down = (wording.loads([effect.load for effect in side], kind) for side in turned)
+    return [
+        Finding("mixed", "reversal", f"the effect turns around between loads: {metric} rose at {up} and fell at {down}")
+    ]
+
+
+def claim_word(effects: Sequence[LoadEffect], scope: str) -> str:
+    """The claim's word over its loads: all must be supported and any falsifies; for `some_load` the other way round."""
+    words = [effect.word for effect in effects if effect.claimed]
+    first, last = ("supported", "falsified") if scope == "some_load" else ("falsified", "supported")
+    if first in words:
+        return first
+    return last if words and all(word == last for word in words) else "inconclusive"
+
+
+def _claim(effects: Sequence[LoadEffect], claim: Record, kind: str) -> list[Finding]:
+    overall = claim_word(effects, claim["scope"])
+    findings = []
+    for effect in (e for e in effects if e.claimed):
+        word = str(effect.word)
+        asks = word if claim["scope"] != "some_load" else max(overall, word, key=lambda w: _RANKS[w])
+        findings.append(Finding(asks, f"claim_{word}", _effect_text(effect, claim, kind)))
+    return findings
+
+
+def _effect_text(at: LoadEffect, claim: Record, kind: str) -> str:
+    where = f"{claim['metric']} at {wording.load(at.load, kind)}"
+    limit = wording.threshold(claim["threshold"]["value"], claim["threshold"]["scale"], claim["direction"])
+    effect = at.effect
+    if effect is None or effect.lower is None or effect.upper is None or "few_blocks" in effect.flags:
+        return f"{where}: {at.reason}"
+    side = (
+        "spans" if effect.word == "inconclusive" else "lies above" if effect.lower > effect.threshold else "lies below"
+    )
+    if effect.scale == "scaled":
+        return f"{where}: the interval of candidate − threshold × baseline {side} zero (threshold {limit}; {at.reason})"
+    if effect.lower == effect.upper:
+        return (
+            f"{where}: the effect, the same in every block, {side.replace('spans', 'equals')} the threshold of {limit}"
+        )
+    text = f"{where}: the interval of the effect {side} the threshold of {limit}"
+    if at.word == "inconclusive" and effect.word == "supported":
+        return f"{text}, but not after correction for several loads (Holm)"
+    if at.word == "falsified" and (effect.lower > 0) == (effect.threshold > 0) and effect.lower * effect.upper > 0:
+        return f"{text}, although the effect has the claimed direction"
+    return text
+
+
+def _guard(row: Record, kind: str) -> Finding:
+    rule = wording.rule(row["metric"], row["direction"], row["margin"]["value"], row["margin"]["scale"])
+    where = f"the guard {rule} at {wording.load(row['load'], kind)}"
+    if row["word"] == "regressed":
+        return Finding("falsified", "guard_regressed", f"{where} regressed")
+    if row["word"] == "indeterminate":
+        return Finding(
+            "inconclusive",
+            "guard_indeterminate",
+            f"{where} is indeterminate: {row['reason'] or 'its bound spans the margin'}",
+        )
+    return Finding("supported", "guard_passed", f"{where} passed")

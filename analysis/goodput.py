@@ -1,0 +1,105 @@
+"""Goodput: which attempts met every declared objective, and why the others did not.
+
+An attempt is good only if its outcome is ok and every objective on the card holds. A miss is counted under each cause
+and, once, under its first cause in the order of `CAUSES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from .quantities import Quantities, output_tokens
+
+Bools = npt.NDArray[np.bool_]
+
+#: the order in which a miss with several causes finds its first one
+CAUSES = ("success", "ttft", "itl", "icl", "tpot", "e2e", "output")
+#: latency objectives and the key that holds their limit (s)
+_LIMIT_KEYS = {"ttft": "at_most", "itl": "every", "icl": "every", "tpot": "at_most", "e2e": "at_most"}
+#: undefined on an ok attempt, these cannot be shown to hold and miss; the others hold when there is nothing to hold for
+_MUST_BE_DEFINED = ("ttft", "e2e")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The attempts of one cell, or of several added up, judged: counts by cause. `good` is None without objectives."""
+
+    attempted: int
+    good: int | None
+    missed: dict[str, int]
+    first_cause: dict[str, int]
+    outcomes: dict[str, int]
+
+
+def judge(attempts: pl.DataFrame, quantities: Quantities, objectives: dict[str, Any] | None) -> Judgement:
+    """Judge a cell's counted attempts against the card's objectives (limits in seconds).
+
+    A failed attempt misses `success`, and also the latency objectives that it exceeded as far as it got. A latency that
+    is undefined on an ok attempt (the ITL of one token) misses nothing, except TTFT and E2E: an objective on a time
+    that was not seen is not met.
+    """
+    missed = _misses(attempts, quantities, objectives or {})
+    bad = np.zeros(attempts.height, dtype=bool)
+    first: dict[str, int] = {}
+    for cause, misses in missed.items():
+        first[cause] = int((misses & ~bad).sum())
+        bad |= misses
+    outcomes = attempts["outcome"].value_counts().sort("outcome").rows()
+    return Judgement(
+        attempts.height,
+        None if objectives is None else int((~bad).sum()),
+        {cause: int(misses.sum()) for cause, misses in missed.items()},
+        first,
+        {str(outcome): int(count) for outcome, count in outcomes},
+    )
+
+
+def _misses(attempts: pl.DataFrame, quantities: Quantities, objectives: dict[str, Any]) -> dict[str, Bools]:
+    missed: dict[str, Bools] = {"success": ~quantities.ok}
+    for cause in CAUSES[1:]:
+        if objectives.get(cause) is None:
+            continue
+        if cause == "output":
+            missed[cause] = quantities.ok & _bad_output(attempts, objectives[cause])
+            continue
+        values = quantities.each[cause]
+        undefined = np.isnan(values)
+        misses = np.greater(
+            values, objectives[cause][_LIMIT_KEYS[cause]], where=~undefined, out=np.zeros_like(undefined)
+        )
+        missed[cause] = misses | (undefined & quantities.ok) if cause in _MUST_BE_DEFINED else misses
+    return missed
+
+
+def _bad_output(attempts: pl.DataFrame, objective: dict[str, Any]) -> Bools:
+    bad = np.zeros(attempts.height, dtype=bool)
+    if objective.get("finish") is not None:
+        bad |= ~attempts["finish_reason"].is_in(list(objective["finish"])).fill_null(False).to_numpy()
+    if objective.get("min_tokens") is not None:
+        tokens = attempts.select(output_tokens().fill_null(0))["output_tokens"].to_numpy()
+        bad |= tokens < int(objective["min_tokens"])
+    return bad
+
+
+def add(judgements: Iterable[Judgement]) -> Judgement:
+    """Several cells as one: counts added up."""
+    total = Judgement(0, 0, {}, {}, {})
+    for one in judgements:
+        total = Judgement(
+            total.attempted + one.attempted,
+            None if one.good is None or total.good is None else total.good + one.good,
+            _sum(total.missed, one.missed),
+            _sum(total.first_cause, one.first_cause),
+            _sum(total.outcomes, one.outcomes),
+        )
+    return total
+
+
+def _sum(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+    return {key: left.get(key, 0) + right.get(key, 0) for key in (*left, *(key for key in right if key not in left))}

@@ -1,0 +1,251 @@
+"""A bundle on disk -> plain records and polars frames. Nothing is computed here; what is missing or foreign is refused.
+
+Every problem is a `BundleError` with one line: the file, the place in it, what was found and what would be right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from .card import check_card
+from .records import BundleError, Record, need, require_version
+
+#: format version of the plan that this analysis reads (1: first)
+PLAN_VERSION = 1
+
+
+#: the event columns the analysis uses, with their types; others may be there
+EVENT_COLUMNS: dict[str, Any] = {
+    "cell": pl.String,
+    "phase": pl.String,
+    "index": pl.Int64,
+    "prompt_digest": pl.String,
+    "output_tokens": pl.Int32,
+    "scheduled": pl.Int64,
+    "queued": pl.Int64,
+    "first_token": pl.Int64,
+    "first_answer_token": pl.Int64,
+    "last_token": pl.Int64,
+    "end": pl.Int64,
+    "chunk_times": pl.List(pl.Int64),
+    "chunk_tokens": pl.List(pl.Int32),
+    "token_counts": pl.String,
+    "outcome": pl.String,
+    "finish_reason": pl.String,
+    "streamed": pl.Boolean,
+}
+REQUEST_COLUMNS: dict[str, Any] = {
+    "block": pl.Int32,
+    "load_point": pl.Int32,
+    "index": pl.Int64,
+    "phase": pl.String,
+    "offset": pl.Int64,
+    "client": pl.Int32,
+    "prompt_digest": pl.String,
+}
+CLIENT_COLUMNS: dict[str, Any] = {
+    "load_start": pl.Int64,
+    "load_end": pl.Int64,
+    "window_start": pl.Int64,
+    "window_end": pl.Int64,
+    "wall_start": pl.Int64,
+    "wall_end": pl.Int64,
+    "cpu": pl.Int64,
+    "counted_planned": pl.Int64,
+    "plan_exhausted": pl.Boolean,
+}
+SERVER_COLUMNS: dict[str, Any] = {
+    "when": pl.String,
+    "name": pl.String,
+    "labels": pl.String,
+    "value": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One arm at one load point in one block, as plan.json names it."""
+
+    cell: str
+    block: int
+    arm: str
+    load_point: int
+    load: float
+
+
+@dataclass(frozen=True)
+class Block:
+    """A planned block and its cells in the order in which they were to run."""
+
+    block: int
+    spare: bool
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A run directory. Small files are read at once; events and telemetry cell by cell, when asked for."""
+
+    root: Path
+    card: Record
+    plan: Record
+    log: tuple[Record, ...]
+    blocks: tuple[Block, ...]
+
+    @property
+    def run(self) -> str:
+        """The run's id, from the first `run_started` line of the attempt log."""
+        for line in self.log:
+            if line.get("kind") == "run_started":
+                return str(need(line, "run", str, f"{self.root / 'attempts.jsonl'}: run_started"))
+        raise BundleError(f"{self.root / 'attempts.jsonl'}: no run_started line; this run never began")
+
+    @cached_property
+    def requests(self) -> pl.DataFrame:
+        """Every planned request (plan/requests.parquet)."""
+        return _frame(self.root / "plan" / "requests.parquet", REQUEST_COLUMNS)
+
+    def planned(self, cell: Cell) -> pl.DataFrame:
+        """The planned requests of a cell; both arms of a block share them."""
+        return self.requests.filter((pl.col("block") == cell.block) & (pl.col("load_point") == cell.load_point))
+
+    def has_events(self, cell: Cell) -> bool:
+        """Whether the cell was finished: its event file stands under its final name."""
+        return (self.root / "events" / f"{cell.cell}.parquet").is_file()
+
+    def events(self, cell: Cell) -> pl.DataFrame:
+        """The cell's attempts in the order of their index; times in ns since the run's epoch."""
+        return _frame(self.root / "events" / f"{cell.cell}.parquet", EVENT_COLUMNS).sort("index")
+
+    def client(self, cell: Cell) -> Record | None:
+        """The measuring client's view of itself over the cell, or None where it left none."""
+        path = self.root / "telemetry" / f"client-{cell.cell}.parquet"
+        if not path.is_file():
+            return None
+        frame = _frame(path, CLIENT_COLUMNS)
+        if frame.height != 1:
+            raise BundleError(f"{path}: {frame.height} rows; wanted exactly one")
+        return frame.row(0, named=True)
+
+    def server(self, cell: Cell) -> pl.DataFrame | None:
+        """The server's metrics before and after the cell, or None where they were not read."""
+        path = self.root / "telemetry" / f"server-{cell.cell}.parquet"
+        return _frame(path, SERVER_COLUMNS) if path.is_file() else None
+
+    def identity(self, arm: str) -> Record | None:
+        """The observed identity of an arm, field by field, or None where there is none."""
+        path = self.root / "identity" / f"{arm}.json"
+        if not path.is_file():
+            return None
+        fields = need(_json(path), "fields", dict, str(path))
+        return {str(name): field for name, field in fields.items() if isinstance(field, dict)}
+
+
+def read_bundle(root: Path) -> Bundle:
+    """Open a run directory. Raises `BundleError` if a file is missing, broken, foreign or of a newer format."""
+    if not root.is_dir():
+        raise BundleError(f"{root}: no such directory; wanted a run directory (with card.resolved.json and plan.json)")
+    card = _json(root / "card.resolved.json")
+    check_card(card, str(root / "card.resolved.json"))
+    plan = _json(root / "plan.json")
+    require_version(plan, "plan_version", PLAN_VERSION, str(root / "plan.json"))
+    where = str(root / "plan.json")
+    if need(plan, "card_id", str, where) != card["id"]:
+        raise BundleError(f"{where}: the plan is of card {plan['card_id']!r}, but card.resolved.json is {card['id']!r}")
+    for key, wanted in (("card_digest", str), ("seed", int), ("cells", list), ("blocks", list)):
+        need(plan, key, wanted, where)
+    blocks = _blocks(plan, where)
+    _check_cells(blocks, card, where)
+    return Bundle(root, card, plan, _log(root / "attempts.jsonl"), blocks)
+
+
+def _check_cells(blocks: tuple[Block, ...], card: Record, where: str) -> None:
+    loads = card["workload"]["loads"]
+    for cell in (cell for block in blocks for cell in block.cells):
+        if cell.arm not in card["arms"]:
+            raise BundleError(f"{where}: cell {cell.cell} is of arm {cell.arm!r}, which the card does not have")
+        if not 1 <= cell.load_point <= len(loads) or loads[cell.load_point - 1] != cell.load:
+            raise BundleError(
+                f"{where}: cell {cell.cell} is at load point {cell.load_point} ({cell.load:g}), not the card's"
+            )
+
+
+def _blocks(plan: Record, where: str) -> tuple[Block, ...]:
+    cells: dict[str, Cell] = {}
+    for row in plan["cells"]:
+        name = need(row, "cell", str, f"{where}: cells")
+        if name in cells:
+            raise BundleError(f"{where}: cell {name!r} stands twice")
+        place = f"{where}: cell {name}"
+        cells[name] = Cell(
+            name,
+            need(row, "block", int, place),
+            need(row, "arm", str, place),
+            need(row, "load_point", int, place),
+            float(need(row, "load", (int, float), place)),
+        )
+    blocks = []
+    for row in plan["blocks"]:
+        number = need(row, "block", int, f"{where}: blocks")
+        names = need(row, "cells", list, f"{where}: block {number}")
+        unknown = [name for name in names if name not in cells]
+        if unknown:
+            raise BundleError(f"{where}: block {number} names cell {unknown[0]!r}, which cells does not have")
+        spare = need(row, "spare", bool, f"{where}: block {number}")
+        blocks.append(Block(number, spare, tuple(cells[name] for name in names)))
+    return tuple(blocks)
+
+
+def _json(path: Path) -> Record:
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise BundleError(f"{path}: missing; wanted a run directory of benchcard") from None
+    except (ValueError, OSError) as error:
+        raise BundleError(f"{path}: not readable as JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise BundleError(f"{path}: holds a {type(value).__name__}; wanted an object")
+    return value
+
+
+def _log(path: Path) -> tuple[Record, ...]:
+    """The attempt log. A torn last line is what a killed run leaves behind and is passed over; any other is refused."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError:
+        raise BundleError(f"{path}: missing; a run writes it before anything else") from None
+    records: list[Record] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            if number == len(lines):
+                break
+            raise BundleError(f"{path}:{number}: not a line of JSON") from None
+        if not isinstance(record, dict):
+            raise BundleError(f"{path}:{number}: wanted an object")
+        records.append(record)
+    return tuple(records)
+
+
+def _frame(path: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
+    try:
+        schema = pl.read_parquet_schema(path)
+        missing = [name for name in columns if name not in schema]
+        if missing:
+            raise BundleError(f"{path}: column {missing[0]!r} is missing")
+        for name, wanted in columns.items():
+            if schema[name] not in (wanted, pl.Null):
+                raise BundleError(f"{path}: column {name!r} is {schema[name]}; wanted {wanted}")
+        frame = pl.read_parquet(path, columns=list(columns))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise BundleError(f"{path}: not readable as Parquet: {first}") from None
+    return frame.with_columns(pl.col(name).cast(wanted) for name, wanted in columns.items())

@@ -1,0 +1,113 @@
+"""The conditional sentence: where, what was changed, what happened, against which threshold, and the word.
+
+A negative or inconclusive result reads as plainly as a positive one. Nothing is "trending"; an interval that spans a
+threshold is inconclusive and never "no difference".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import wording
+from .cells import Reading
+from .claim import LoadEffect
+from .conditions import confounded, engine, model_name, treatment, workload
+from .decide import Verdict
+from .power import blocks_needed, smallest_detectable
+from .records import Record
+
+
+def sentence(
+    reading: Reading,
+    verdict: Verdict,
+    effects: Sequence[LoadEffect],
+    guards: Sequence[Record],
+    evidence: Sequence[Record],
+) -> str:
+    """The verdict as text that carries its conditions."""
+    card = reading.bundle.card
+    place = f"On {model_name(card)} with {engine(card)}, for {workload(card)}"
+    claim, kind = card["claim"], str(card["workload"]["load_kind"])
+    limit = wording.threshold(claim["threshold"]["value"], claim["threshold"]["scale"], claim["direction"])
+    if verdict.word == "invalid":
+        return f"{place}, this run says nothing about {treatment(card)}: {verdict.findings[0].text}: invalid."
+    parts = [_capital(f"{f.text}. ") for f in verdict.findings if f.code == "evidence_fails"]
+    shown = [e for e in effects if e.claimed or (verdict.word == "mixed" and e.zero_interval is not None)]
+    blocks = f"over {reading.valid_blocks} blocks"
+    if len(shown) == 1:
+        what = _effect(shown[0], claim, reading)
+        parts.append(f"{place} at {wording.load(shown[0].load, kind)}, {treatment(card)} {what} {blocks}")
+    else:
+        whats = [f"at {wording.load(e.load, kind)} {_effect(e, claim, reading)}" for e in shown]
+        parts.append(f"{place}, {treatment(card)} {'; '.join(whats)}, {blocks}")
+    parts.append(f"; the threshold was {limit}: {verdict.word}.")
+    parts += [_more(e, claim, reading) for e in shown if e.word in ("inconclusive", "falsified")]
+    parts += [_capital(f" {f.text}.") for f in verdict.findings if f.code in ("guard_regressed", "guard_indeterminate")]
+    parts += [
+        _capital(f" {f.text}.") for f in verdict.findings if f.code in ("reversal", "confounded", "evidence_unknown")
+    ]
+    if confounded(reading.bundle) and not any(f.code == "confounded" for f in verdict.findings):
+        parts.append(f" Confounded with the treatment: {wording.listed(confounded(reading.bundle))}.")
+    return "".join(parts)
+
+
+def _capital(text: str) -> str:
+    """The text with its first letter large."""
+    start = len(text) - len(text.lstrip())
+    return text[:start] + text[start : start + 1].upper() + text[start + 1 :]
+
+
+def _effect(at: LoadEffect, claim: Record, reading: Reading) -> str:
+    """`raised goodput by 34% (95% interval 28% to 41%)`."""
+    level = f"{100 * float(reading.bundle.card['analysis']['confidence']):g}%"
+    effect, metric = at.effect, str(claim["metric"])
+    if effect is None:
+        return f"has no effect on {metric} that can be computed ({at.reason})"
+    if effect.lower is None or effect.upper is None:
+        shown = wording.signed(wording.on_scale(effect.mean, effect.scale, metric))
+        return f"changed {metric} by {shown} (no interval: {at.reason})"
+    if effect.scale == "scaled":
+        return _scaled(at, claim, level)
+    verb, size = wording.change(effect.mean, effect.lower, effect.upper, effect.threshold, effect.scale, metric)
+    return f"{verb} {metric} by {size.format(level=level)}"
+
+
+def _scaled(at: LoadEffect, claim: Record, level: str) -> str:
+    """With a zero in some block: by how much the candidate exceeded the threshold's multiple of the baseline."""
+    effect, metric = at.effect, str(claim["metric"])
+    if effect is None or effect.lower is None or effect.upper is None:
+        return ""
+    sign = 1 if claim["direction"] == "must_rise_by" else -1
+    factor = f"{1 + sign * claim['threshold']['value']:.6g}"
+    mean, lower, upper = (
+        wording.signed(wording.on_scale(value, "scaled", metric)) for value in (effect.mean, effect.lower, effect.upper)
+    )
+    bounds = f"({level} interval {lower} to {upper}; it was zero in some block)"
+    return f"left {metric} at {factor} × the baseline's {mean} {bounds}"
+
+
+def _more(at: LoadEffect, claim: Record, reading: Reading) -> str:
+    """What an inconclusive or falsified effect still needs said."""
+    effect, metric = at.effect, str(claim["metric"])
+    kind = str(reading.bundle.card["workload"]["load_kind"])
+    confidence = float(reading.bundle.card["analysis"]["confidence"])
+    where = f" At {wording.load(at.load, kind)}"
+    if effect is None or effect.lower is None or effect.upper is None:
+        return ""
+    up = claim["direction"] == "must_rise_by"
+    if at.word == "falsified":
+        if effect.scale != "scaled" and (effect.lower > 0 if up else effect.upper < 0):
+            return f"{where} there is {'a rise' if up else 'a fall'}, smaller than the claim."
+        return ""
+    if not effect.stdev:
+        return f"{where} every block gave the threshold itself." if effect.mean == effect.threshold else ""
+    smallest = smallest_detectable(effect.stdev, len(effect.d), confidence)
+    if smallest is None:
+        return ""
+    size = wording.on_scale(smallest, effect.scale, metric)
+    text = f"{where} the interval spans the threshold: {len(effect.d)} blocks with this spread"
+    text += f" detect (power 80%) an effect {size} beyond it"
+    if at.effect is not None and at.effect.word != "inconclusive":
+        return ""
+    needed = blocks_needed(abs(effect.mean - effect.threshold), effect.stdev, confidence)
+    return text + (f", and {needed} blocks would one as far from it as the one seen." if needed else ".")

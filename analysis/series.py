@@ -1,0 +1,96 @@
+"""The curves that reports draw: series/goodput.parquet (one row a cell) and series/latency.parquet (pooled
+distributions).
+
+Pooled distributions describe; they carry no interval and no verdict, because requests inside a run are not independent.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from .cells import CURVES, Reading
+from .tables import arms_and_loads
+
+#: a distribution is drawn at these cumulated shares
+SHARES = np.arange(101) / 100
+
+_GOODPUT = {
+    "arm": pl.String,
+    "block": pl.Int32,
+    "load_point": pl.Int32,
+    "load": pl.Float64,
+    "attempted_per_s": pl.Float64,
+    "goodput": pl.Float64,
+    "attainment": pl.Float64,
+}
+_LATENCY = {
+    "arm": pl.String,
+    "load_point": pl.Int32,
+    "load": pl.Float64,
+    "metric": pl.String,
+    "percentile": pl.Float64,
+    "value_s": pl.Float64,
+    "n": pl.Int64,
+}
+
+
+def goodput_series(reading: Reading) -> pl.DataFrame:
+    """Attempted and good requests a second in each used cell."""
+    rows = [
+        (
+            result.cell.arm,
+            result.cell.block,
+            result.cell.load_point,
+            result.cell.load,
+            result.judgement.attempted / result.window_s if result.window_s else None,
+            result.values["goodput"].value,
+            result.values["attainment"].value,
+        )
+        for result in reading.used()
+    ]
+    return pl.DataFrame(rows, schema=_GOODPUT, orient="row")
+
+
+def latency_series(reading: Reading) -> pl.DataFrame:
+    """Each latency's distribution at up to 101 shares, pooled over the used blocks of an arm and load."""
+    rows: list[tuple[object, ...]] = []
+    for arm, point, load in arms_and_loads(reading):
+        cells = reading.used(arm, point)
+        for name in CURVES:
+            values = np.concatenate([cell.curves[name].values for cell in cells] or [np.empty(0)])
+            weights = np.concatenate([cell.curves[name].weights for cell in cells] or [np.empty(0)])
+            if len(values) == 0:
+                continue
+            order = np.argsort(values, kind="stable")
+            below = np.cumsum(weights[order])
+            at = np.searchsorted(below, SHARES * below[-1] * (1 - 1e-12), side="left").clip(max=len(values) - 1)
+            points = dict(zip(SHARES.tolist(), values[order][at].tolist(), strict=True))
+            if len(values) < len(SHARES):
+                points = _distinct(points)
+            rows += [(arm, point, load, name, share, value, int(below[-1])) for share, value in points.items()]
+    return pl.DataFrame(rows, schema=_LATENCY, orient="row")
+
+
+def _distinct(points: dict[float, float]) -> dict[float, float]:
+    """The last share at each value (and the first point), so that few samples do not look like many."""
+    last = {value: share for share, value in points.items()}
+    first = next(iter(points.items()))
+    return dict([first] + [(share, value) for value, share in last.items() if share != first[0]])
+
+
+def write_series(reading: Reading, folder: Path, *, goodput: bool) -> None:
+    """Write the series beside the result; each under a temporary name first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    frames = {"latency": latency_series(reading)}
+    if goodput:
+        frames["goodput"] = goodput_series(reading)
+    for name, frame in frames.items():
+        temporary = folder / f".{name}.parquet.part"
+        frame.write_parquet(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(folder / f"{name}.parquet")

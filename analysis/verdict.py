@@ -1,0 +1,107 @@
+"""A bundle of an ab card -> verdict.json: the whole document, from named parts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import output
+from .cells import Reading
+from .claim import effect_rows, load_effects, pairs
+from .conditions import conditions, confounded
+from .decide import decide
+from .evidence import judge_evidence
+from .guards import GuardResult, adjust, guard, undefined
+from .metrics import METRICS
+from .records import Record
+from .sentence import sentence
+from .tables import all_metric_rows, attribution_rows, block_rows, summary_rows, validity
+
+#: 1: first.
+VERDICT_VERSION = 1
+
+
+def verdict(reading: Reading) -> Record:
+    """Everything verdict.json says."""
+    bundle = reading.bundle
+    card, claim = bundle.card, bundle.card["claim"]
+    confidence = float(card["analysis"]["confidence"])
+    effects = load_effects(reading)
+    guards = guard_rows(reading)
+    cells = [result.cell for result in reading.used()]
+    evidence = judge_evidence(bundle, card.get("evidence") or [], cells, (float(at) for at in claim["at"]))
+    found = decide(reading, effects, guards, evidence, confounded(bundle))
+    metric = METRICS[claim["metric"]]
+    named = {key: claim[key] for key in ("metric", "direction", "threshold", "scope", "at")}
+    document: dict[str, Any] = {
+        "verdict_version": VERDICT_VERSION,
+        **output.header(card, bundle.plan, bundle.run),
+        "verdict": found.word,
+        "because": [{"code": finding.code, "text": finding.text} for finding in found.findings],
+        "sentence": sentence(reading, found, effects, guards, evidence),
+        "claim": {**named, "unit": metric.unit, "better": metric.better, "confidence": confidence},
+        "effects": effect_rows(effects, claim["metric"], confidence),
+        "guards": guards,
+        "evidence": evidence,
+        "validity": validity(reading),
+        "blocks": block_rows(reading.blocks),
+        "conditions": conditions(reading),
+        "attribution": attribution_rows(reading),
+        "summary": summary_rows(reading),
+        "metrics": all_metric_rows(reading),
+    }
+    return document
+
+
+def guard_rows(reading: Reading) -> list[Record]:
+    """Each guard at each of its loads. A run that is invalid has no guard words: they are indeterminate, with the
+    reason."""
+    card = reading.bundle.card
+    confidence = float(card["analysis"]["confidence"])
+    loads = [float(load) for load in card["workload"]["loads"]]
+    places = [(row, float(at)) for row in card.get("guards") or [] for at in row.get("at") or card["claim"]["at"]]
+    results = [_guard(reading, row, loads.index(at) + 1, confidence) for row, at in places]
+    return [
+        _guard_row(row, at, loads.index(at) + 1, result)
+        for (row, at), result in zip(places, adjust(results, confidence), strict=True)
+    ]
+
+
+def _guard(reading: Reading, row: Record, load_point: int, confidence: float) -> GuardResult:
+    both = pairs(reading, row["metric"], load_point)
+    if both.reason is not None:
+        return undefined(len(both.blocks), both.reason)
+    if not reading.complete:
+        return undefined(len(both.blocks), "the run is invalid")
+    baseline, candidate = both.numbers()
+    margin = row["margin"]
+    return guard(
+        baseline, candidate, margin=float(margin["value"]), relative=margin["scale"] == "relative",
+        direction=row["direction"], confidence=confidence,
+    )  # fmt: skip
+
+
+def _guard_row(row: Record, at: float, load_point: int, result: GuardResult) -> Record:
+    def change(value: float | None) -> float | None:
+        if value is None or result.scale == "scaled":
+            return None
+        return math.expm1(value) if result.scale == "log" else value
+
+    return {
+        "metric": row["metric"],
+        "unit": METRICS[row["metric"]].unit,
+        "load_point": load_point,
+        "load": at,
+        "direction": row["direction"],
+        "margin": row["margin"],
+        "scale": result.scale,
+        "blocks": result.blocks,
+        "mean": result.mean,
+        "bound": result.bound,
+        "limit": result.limit,
+        "p": result.p,
+        "word": result.word,
+        "change": change(result.mean),
+        "change_bound": change(result.bound),
+        "reason": result.reason,
+    }

@@ -1,0 +1,1 @@
+"""Ready-to-run cards. Data only."""

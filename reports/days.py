@@ -1,0 +1,81 @@
+"""The section on the second day: two runs of one card side by side, or how to make the second."""
+
+from __future__ import annotations
+
+from . import wording
+from .document import Bullets, Cell, Code, Paragraph, Section, section, table
+from .effects import word_cell
+from .read import Bundle, Json
+
+
+def second_day_section(bundle: Bundle) -> Section:
+    """Two days side by side, or how to run the second."""
+    title = "Second day"
+    found = bundle.reproduction
+    if found is None:
+        return section(
+            "second-day",
+            title,
+            Paragraph(
+                "Single day: the same card has not been run again with a fresh seed. In the folder of this report:"
+            ),
+            Code("benchcard reproduce ."),
+        )
+    loads: list[Json] = found.get("loads") or []
+    level = f"{float(found.get('level', 0.9)) * 100:g}%"
+    metric = (bundle.result.get("claim") or {}).get("metric", "")
+    unit, scale = wording.metric_unit(metric), _claim_scale(bundle)
+    days: list[list[Cell | str]] = []
+    for name, label in (("day1", "first"), ("day2", "second")):
+        day: Json = found.get(name) or {}
+        for at in day.get("effects") or [day]:
+            days.append(
+                [
+                    label,
+                    Cell(str(day.get("run", "")), code=True),
+                    str(day.get("seed", "")),
+                    wording.load(at["load"], bundle.load_unit) if at.get("load") is not None else "",
+                    str(at.get("blocks", "")),
+                    wording.effect(at.get("mean"), scale, unit, None, at.get("interval")),
+                    wording.interval(at.get("interval"), scale, unit),
+                    word_cell(at.get("word") or day.get("verdict")),
+                ]
+            )
+    rows: list[list[Cell | str]] = [
+        [
+            wording.load(at["load"], bundle.load_unit),
+            wording.number(at.get("difference"), 3, signed=True),
+            wording.number(at.get("df"), 4),
+            _plain_interval(at.get("interval")),
+            "undefined" if at.get("margin") is None else f"±{wording.number(at['margin'], 3)}",
+            wording.p_value(at.get("p")),
+            word_cell(at.get("word")),
+        ]
+        for at in loads
+    ]
+    because = tuple(item["text"] if isinstance(item, dict) else str(item) for item in found.get("because") or [])
+    return section(
+        "second-day",
+        title,
+        Paragraph(f"The same card, a fresh seed: {found.get('word', 'unknown')}. The days are compared, never pooled."),
+        Bullets(because) if because else None,
+        table("The two days", f"Day|Run|#Seed|Load|#Blocks|#Effect|#{bundle.confidence} interval|Word", days),
+        table(
+            "Day 2 − day 1, mean d",
+            f"Load|#Difference|#df|#{level} interval|#Margin|#p|Word",
+            rows,
+        ),
+    )
+
+
+def _claim_scale(bundle: Bundle) -> str:
+    for effect in bundle.result.get("effects") or []:
+        if effect.get("claimed"):
+            return str(effect["scale"])
+    return "log"
+
+
+def _plain_interval(bounds: list[float] | None) -> str:
+    if not bounds or None in bounds:
+        return "undefined"
+    return f"{wording.number(bounds[0], 3, signed=True)} to {wording.number(bounds[1], 3, signed=True)}"

@@ -1,0 +1,231 @@
+"""Sections on the hypothesis: effects against the threshold, guards, evidence, the declared chain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from . import charts, wording
+from .document import Block, Bullets, Cell, Figure, Paragraph, Section, Table, section, table
+from .headline import WORDS, claim_text, effect_notes
+from .read import Bundle, Json
+
+_TONES = {
+    "pass": "good",
+    "holds": "good",
+    "reproduced": "good",
+    "regressed": "bad",
+    "fails": "bad",
+    "conflict": "bad",
+    "indeterminate": "warn",
+    "unknown": "warn",
+    **{word: tone for word, (_, tone) in WORDS.items()},
+}
+
+
+def word_cell(word: str | None, claimed: bool = True) -> Cell:
+    """A verdict word as a cell; what was not claimed has none and is exploratory."""
+    if not claimed:
+        return Cell("exploratory", "muted")
+    return Cell("no word", "muted") if word is None else Cell(word, _TONES.get(word, ""))
+
+
+def _threshold(effect: Json) -> str:
+    return wording.effect(effect.get("threshold"), effect["scale"], wording.metric_unit(effect["metric"]))
+
+
+def _effect_row(bundle: Bundle, effect: Json) -> list[Cell | str]:
+    unit = wording.metric_unit(effect["metric"])
+    bounds = wording.interval(
+        effect.get("interval"), effect["scale"], unit, effect.get("threshold"), effect.get("reason")
+    )
+    return [
+        wording.load(effect["load"], bundle.load_unit),
+        effect["metric"],
+        wording.quantity(effect.get("baseline"), unit, 4),
+        wording.quantity(effect.get("candidate"), unit, 4),
+        wording.effect(effect.get("mean"), effect["scale"], unit, effect.get("reason"), effect.get("interval")),
+        bounds,
+        _threshold(effect),
+        word_cell(effect.get("word"), bool(effect.get("claimed"))),
+    ]
+
+
+def _tests(bundle: Bundle, effects: list[Json]) -> Table:
+    """The numbers behind the words, on d; corrections for several loads only where there are any."""
+
+    def bounds(key: str) -> Callable[[Json], str]:
+        return lambda e: wording.interval(e.get(key), e["scale"], wording.metric_unit(e["metric"]), e.get("threshold"))
+
+    always: list[tuple[str, Callable[[Json], str]]] = [
+        ("Load", lambda e: wording.load(e["load"], bundle.load_unit)),
+        ("#Blocks", lambda e: str(e.get("blocks", 0))),
+        ("#Mean d", lambda e: wording.number(e.get("mean"), 4, signed=True)),
+        ("#Stdev of d", lambda e: wording.number(e.get("stdev"), 3)),
+        ("#t", lambda e: wording.number(e.get("t"), 4, signed=True)),
+        ("#p", lambda e: wording.p_value(e.get("p"))),
+    ]
+    where_any: list[tuple[str, str, Callable[[Json], str]]] = [
+        ("p_adjusted", "#p (Holm)", lambda e: wording.p_value(e.get("p_adjusted"))),
+        ("sign_flip_p", "#Sign-flip p", lambda e: wording.p_value(e.get("sign_flip_p"))),
+        ("sign_flip_interval", "#Sign-flip interval", bounds("sign_flip_interval")),
+        ("bonferroni_interval", "#Interval for all loads (Bonferroni)", bounds("bonferroni_interval")),
+        (
+            "smallest_detectable",
+            "#Smallest detectable",
+            lambda e: wording.size(e.get("smallest_detectable"), e["scale"], wording.metric_unit(e["metric"])),
+        ),
+        ("flags", "Flags", lambda e: ", ".join(e.get("flags") or []) or "none"),
+    ]
+    if len(effects) < 2:
+        where_any = [column for column in where_any if column[0] != "bonferroni_interval"]
+    shown = always + [(head, text) for key, head, text in where_any if any(e.get(key) is not None for e in effects)]
+    rows: list[list[Cell | str]] = [[text(effect) for _, text in shown] for effect in effects]
+    return table("The test behind it, on d", "|".join(head for head, _ in shown), rows)
+
+
+def _label(bundle: Bundle, effect: Json) -> str:
+    note = "" if effect.get("claimed") else " (exploratory)"
+    return wording.load(effect["load"], bundle.load_unit) + note
+
+
+def _figures(bundle: Bundle, effects: list[Json]) -> list[Figure]:
+    """One chart for each metric and scale among the effects: their units differ."""
+    figures = []
+    for index, (metric, scale) in enumerate(dict.fromkeys((e["metric"], e["scale"]) for e in effects), start=1):
+        rows = [
+            {
+                "label": _label(bundle, e),
+                "kind": "claimed" if e.get("claimed") else "exploratory",
+                "mean": wording.effect_value(e["mean"], scale),
+                "low": wording.effect_value(e["interval"][0], scale),
+                "high": wording.effect_value(e["interval"][1], scale),
+                "threshold": wording.effect_value(e["threshold"], scale),
+            }
+            for e in effects
+            if (e["metric"], e["scale"]) == (metric, scale)
+            and None not in (e.get("mean"), e.get("threshold"))
+            and e.get("interval")
+        ]
+        if not rows:
+            continue
+        unit = wording.metric_unit(metric)
+        axis = f"change of {metric}" if scale == "log" else f"d of {metric}, {unit if unit != '1' else 'fraction'}"
+        caption = (
+            f"Effect on {metric} with its {bundle.confidence} interval at each load. "
+            "Dashed: the threshold on the card. Thin line: no effect."
+        )
+        figures.append(Figure(charts.effect_intervals(rows, axis, scale == "log", f"effect-{index}", caption), caption))
+    return figures
+
+
+def effect_section(bundle: Bundle) -> Section:
+    """The effect at each load, its interval against the threshold, and the test behind it."""
+    effects: list[Json] = bundle.result.get("effects") or []
+    intro = (
+        f"Claim: {claim_text(bundle)}. The unit of statistics is the block; "
+        "d is the log ratio candidate/baseline in a block."
+    )
+    if not effects:
+        return section(
+            "effect", "Effect against the threshold", Paragraph(intro), Paragraph("No effect could be computed.")
+        )
+    caution = None
+    if bundle.result["verdict"] == "invalid":
+        caution = Paragraph("The run is invalid. These numbers help to find the fault; they answer nothing.", "warn")
+    summary = table(
+        "Effect and interval against the threshold",
+        f"Load|Metric|#Baseline|#Candidate|#Effect|#{bundle.confidence} interval|#Threshold|Word",
+        [_effect_row(bundle, effect) for effect in effects],
+    )
+    note = Paragraph(
+        "Baseline and candidate are means over the used blocks; the effect is the mean of the blocks' paired "
+        "differences, so it need not equal their ratio. t and p test d against the threshold. Smallest detectable: the "
+        "distance from the threshold that this spread and number of blocks find 8 times in 10.",
+        "muted",
+    )
+    notes = effect_notes(bundle)
+    blocks: list[Block | None] = [Paragraph(intro), caution, *_figures(bundle, effects), summary]
+    blocks += [Bullets(notes) if notes else None, _tests(bundle, effects)]
+    return section("effect", "Effect against the threshold", *blocks, note)
+
+
+def guard_section(bundle: Bundle) -> Section:
+    """Each guard: the bound against its margin."""
+    guards: list[Json] = bundle.result.get("guards") or []
+    title = "Guards"
+    if not guards:
+        return section(
+            "guards", title, Paragraph("The card declares no guard: nothing here says what the change may cost.")
+        )
+    rows: list[list[Cell | str]] = []
+    for guard in guards:
+        unit = wording.metric_unit(guard["metric"])
+        scale = guard.get("scale") or ("log" if guard["margin"].get("scale") == "relative" else "difference")
+        change, bound = _as_change(guard, "change", "mean", scale), _as_change(guard, "change_bound", "bound", scale)
+        beside = [d for d in (change, bound, guard.get("limit")) if d is not None]
+        rows.append(
+            [
+                wording.requirement(guard["metric"], guard["direction"], guard["margin"]),
+                wording.load(guard["load"], bundle.load_unit),
+                str(guard.get("blocks", 0)),
+                wording.effect(change, scale, unit, guard.get("reason"), beside),
+                wording.effect(bound, scale, unit, guard.get("reason"), beside),
+                wording.effect(guard.get("limit"), scale, unit, None, beside or None),
+                wording.p_value(guard.get("p")),
+                word_cell(guard["word"]),
+            ]
+        )
+    return section(
+        "guards",
+        title,
+        Paragraph(
+            "A guard passes if the one-sided 95% bound of the change lies within its margin. Every guard must pass."
+        ),
+        table("Change against margin", "Guard|Load|#Blocks|#Change|#Bound|#Limit|#p|Word", rows),
+    )
+
+
+def _as_change(guard: Json, change_key: str, d_key: str, scale: str) -> float | None:
+    """The d behind a change: the analysis gives relative changes for people beside d."""
+    d: float | None = guard.get(d_key)
+    if d is None and guard.get(change_key) is not None and scale == "log":
+        return math.log1p(guard[change_key])
+    return d
+
+
+def evidence_section(bundle: Bundle) -> Section:
+    """Whether the treatment took effect, from the servers' own metrics."""
+    items: list[Json] = bundle.result.get("evidence") or []
+    title = "Evidence that the treatment took effect"
+    if not items:
+        return section(
+            "evidence", title, Paragraph("The card asks for none: that the treatment took effect is assumed.")
+        )
+    rows: list[list[Cell | str]] = []
+    for item in items:
+        unit = wording.metric_unit(item["metric"])
+        rows.append(
+            [
+                item["metric"],
+                item["arm"],
+                f"{item['direction'].replace('_', ' ')} {wording.quantity(item['limit'], unit)}",
+                wording.quantity_or_reason(item.get("observed"), unit, item.get("reason")),
+                word_cell(item["word"]),
+            ]
+        )
+    return section("evidence", title, table("Observed against wanted", "Metric|Arm|Wanted|#Observed|Word", rows))
+
+
+def hypothesis_section(bundle: Bundle) -> Section:
+    """The causal chain that the card declared before the run."""
+    hypothesis: Json = bundle.card.get("hypothesis") or {}
+    chain, costs = hypothesis.get("chain") or [], hypothesis.get("may_cost") or []
+    blocks: list[Block | None] = []
+    if chain:
+        blocks += [Paragraph("The expected chain, declared before the run:"), Bullets(tuple(chain), numbered=True)]
+    if costs:
+        blocks += [Paragraph("What it may cost:"), Bullets(tuple(costs))]
+    if not blocks:
+        blocks = [Paragraph("The card declares no causal chain.")]
+    return section("hypothesis", "Hypothesis", *blocks)

@@ -1,0 +1,142 @@
+"""A bundle -> REPORT.md and report.html.
+
+The same bundle renders to the same bytes: nothing here reads the clock, the path or the machine, and ids are stable.
+An audit renders again and compares. Charts stand only in the HTML; what drew them is named in its `generator` tag,
+since another version of the drawing library may set a line elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import wording
+from .baseline import baseline_document
+from .days import second_day_section
+from .document import Document
+from .effects import effect_section, evidence_section, guard_section, hypothesis_section
+from .headline import WORDS, decision, short_digest
+from .procedure import (
+    blocks_section,
+    check_section,
+    conditions_section,
+    identity_section,
+    is_unknown,
+    validity_section,
+)
+from .read import Bundle, read_bundle
+from .service import attribution_section, goodput_section, latency_section, metrics_section
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+from benchcard.schema.errors import BundleError
+
+MARKDOWN = "REPORT.md"
+HTML = "report.html"
+
+# What Markdown would take for markup. A backslash before any of them is plain text again.
+_MARKUP = re.compile(r"([\\`*\[\]<>|~])|(?<![^\W_])(_)|(_)(?![^\W_])|^(#|[-+](?= )|\d+(?=[.)] ))")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    text = match.group()
+    return f"{text}\\" if text.isdigit() else f"\\{text}"
+
+
+def markdown_text(text: object) -> str:
+    """Plain text as Markdown that shows exactly it: one line, markup escaped, also in a table's cell."""
+    line = " ".join(str(text).split()).replace("&", "&amp;")
+    return _MARKUP.sub(_escaped, line)
+
+
+def markdown_code(text: object) -> str:
+    """A literal in Markdown: a code span, or escaped text where a code span could not hold it."""
+    line = " ".join(str(text).split())
+    return markdown_text(line) if not line or "`" in line or "|" in line else f"`{line}`"
+
+
+def ab_document(bundle: Bundle) -> Document:
+    """The whole report of an ab bundle, in the order in which it is read."""
+    result = bundle.result
+    if result.get("verdict") not in WORDS:
+        raise BundleError(f"verdict.json: verdict: found {result.get('verdict')!r}; wanted one of {', '.join(WORDS)}")
+    card = result.get("card") or {}
+    symbol, tone = WORDS[result["verdict"]]
+    conditions = result.get("conditions") or []
+    unknown = sum(is_unknown(condition) for condition in conditions)
+    return Document(
+        title=card.get("title") or card.get("id") or "experiment",
+        word=result["verdict"],
+        symbol=symbol,
+        tone=tone,
+        sentence=result.get("sentence") or "",
+        stamp=f"{wording.count(len(conditions), 'condition')}, {unknown} unknown; "
+        f"run {result.get('run')}, card {short_digest(card.get('digest'))}",
+        because=tuple(item["text"] for item in result.get("because") or []),
+        decision=decision(bundle),
+        question=card.get("question") or "",
+        sections=(
+            effect_section(bundle),
+            guard_section(bundle),
+            evidence_section(bundle),
+            goodput_section(bundle),
+            attribution_section(bundle),
+            blocks_section(bundle),
+            latency_section(bundle),
+            metrics_section(bundle),
+            validity_section(bundle),
+            conditions_section(bundle),
+            hypothesis_section(bundle),
+            second_day_section(bundle),
+            check_section(bundle),
+            identity_section(bundle),
+        ),
+    )
+
+
+def _environment() -> Environment:
+    """Templates with HTML escaping on (by the file's name), and the two ways Markdown escapes."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("benchcard.reports", "templates"),
+        autoescape=lambda name: bool(name) and ".html" in str(name),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["md"] = markdown_text
+    environment.filters["md_code"] = markdown_code
+    return environment
+
+
+def _write(path: Path, text: str) -> Path:
+    """Write whole or not at all: a temporary name, then a rename."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_bytes(text.encode("utf-8"))
+    os.replace(temporary, path)
+    return path
+
+
+def render(bundle: Path, out: Path | None = None) -> list[Path]:
+    """Write REPORT.md and report.html of the bundle in folder `bundle` into `out` (the bundle itself by default).
+
+    Returns the two paths. Raises BundleError where a file is missing or damaged, InputError where a format is newer.
+    """
+    found = read_bundle(bundle)
+    document = ab_document(found) if found.kind == "ab" else baseline_document(found)
+    name = "report" if found.kind == "ab" else "baseline"
+    generator = "benchcard reports; altair " + version("altair") + "; vl-convert " + version("vl-convert-python")
+    folder = out if out is not None else bundle
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = _environment()
+    texts = {
+        MARKDOWN: environment.get_template(f"{name}.md.j2").render(doc=document),
+        HTML: environment.get_template(f"{name}.html.j2").render(doc=document, generator=generator),
+    }
+    return [_write(folder / file, text) for file, text in texts.items()]

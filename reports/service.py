@@ -1,0 +1,247 @@
+"""Sections on the service: goodput, missed requests by cause, latency distributions, every metric of each arm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchcard.schema.event import OUTCOMES
+
+from . import charts, wording
+from .document import Block, Bullets, Cell, Figure, Paragraph, Section, section, table
+from .read import Bundle, Json
+
+#: fewest values that carry a pooled p90 (one violation allowed; STATISTICS: 64 at p90)
+P90_NEEDS = 64
+
+
+def summary_row(bundle: Bundle, arm: str, load_point: int, metric: str) -> Json | None:
+    """The summary of a metric of an arm at a load, if the analysis has it."""
+    for row in bundle.result.get("summary") or []:
+        if (row["arm"], row["load_point"], row["metric"]) == (arm, load_point, metric):
+            found: Json = row
+            return found
+    return None
+
+
+def _mean_cell(row: Json | None) -> str:
+    if row is None:
+        return "not computed"
+    return wording.mean_stdev(row.get("mean"), row.get("stdev"), row["unit"], row.get("reason"))
+
+
+def load_points(bundle: Bundle) -> list[tuple[int, float]]:
+    """The load points of the card: (number from 1, load)."""
+    loads = bundle.card.get("workload", {}).get("loads") or []
+    return [(index, float(load)) for index, load in enumerate(loads, start=1)]
+
+
+def goodput_section(bundle: Bundle) -> Section:
+    """Offered load against goodput for each arm, with the objectives stated."""
+    title = "Goodput"
+    if not bundle.objectives:
+        return section("goodput", title, Paragraph("The card states no objectives, so no request can be called good."))
+    slo = Paragraph(f"A request is good only if all of these hold: {wording.objectives(bundle.objectives)}.")
+    points = [row for row in bundle.series.get("goodput", []) if row.get("goodput") is not None]
+    figure = None
+    if points:
+        rate = bundle.load_unit == "req/s"
+        axis = "offered load, req/s" if rate else "concurrency"
+        line = " On the line y = x every offered request would be good." if rate else ""
+        caption = f"Goodput against {axis.split(',')[0]}, a point for each block, the lines through the means.{line}"
+        rows = [{"arm": r["arm"], "block": r["block"], "load": r["load"], "goodput": r["goodput"]} for r in points]
+        figure = Figure(charts.goodput_curve(rows, bundle.arms, axis, rate, "goodput", caption), caption)
+    rows_: list[list[Cell | str]] = [
+        [
+            wording.load(load, bundle.load_unit),
+            arm,
+            _mean_cell(summary_row(bundle, arm, number, "goodput")),
+            _mean_cell(summary_row(bundle, arm, number, "attainment")),
+        ]
+        for number, load in load_points(bundle)
+        for arm in bundle.arms
+    ]
+    caption = "Goodput and attainment (good / attempted), mean ± stdev over the used blocks"
+    return section("goodput", title, slo, figure, table(caption, "Load|Arm|#Goodput|#Attainment", rows_))
+
+
+def _causes(rows: list[Json]) -> list[str]:
+    return list(dict.fromkeys(cause for row in rows for cause in row.get("missed") or {}))
+
+
+def _cause_name(cause: str) -> str:
+    return {"success": "failed", "output": "output"}.get(cause, cause.upper())
+
+
+def _rate(value: float | None) -> str:
+    return "undefined" if value is None else wording.fixed(value, 2)
+
+
+def _first_cause_table(bundle: Bundle, rows: list[Json], causes: list[str]) -> Block:
+    headings = "|".join(["Load", "Arm", "#Attempted", "#Good", *[f"#Missed: {_cause_name(c)}" for c in causes]])
+    cells: list[list[Cell | str]] = []
+    for row in rows:
+        rates: Json = row.get("per_second") or {}
+        first: Json = rates.get("first_cause") or {}
+        missed = [first.get(cause, 0.0) if rates else None for cause in causes]
+        start: list[Cell | str] = [wording.load(row["load"], bundle.load_unit), row["arm"]]
+        numbers = [rates.get("attempted"), rates.get("good"), *missed]
+        cells.append(start + [_rate(value) for value in numbers])
+    caption = "Requests per second; attempted = good + missed, each missed request under its first cause"
+    return table(caption, headings, cells)
+
+
+def _counts_table(bundle: Bundle, rows: list[Json], causes: list[str]) -> Block:
+    headings = "|".join(
+        ["Load", "Arm", "#Window", "#Attempted", "#Good", *[f"#Missed: {_cause_name(c)}" for c in causes]]
+    )
+    cells: list[list[Cell | str]] = []
+    for row in rows:
+        start: list[Cell | str] = [wording.load(row["load"], bundle.load_unit), row["arm"]]
+        start.append(wording.quantity(row.get("window_s"), "s"))
+        numbers = [row["attempted"], row.get("good"), *[(row.get("missed") or {}).get(cause, 0) for cause in causes]]
+        cells.append(start + ["undefined" if n is None else f"{n:,}" for n in numbers])
+    caption = "Requests, a missed one under every objective that it missed"
+    return table(caption, headings, cells)
+
+
+def _outcomes_table(bundle: Bundle, rows: list[Json]) -> Block:
+    seen = {name for row in rows for name, n in (row.get("outcomes") or {}).items() if n}
+    names = [name for name in OUTCOMES if name in seen] + sorted(seen - set(OUTCOMES))
+    cells: list[list[Cell | str]] = []
+    for row in rows:
+        counts: Json = row.get("outcomes") or {}
+        start: list[Cell | str] = [wording.load(row["load"], bundle.load_unit), row["arm"]]
+        cells.append(start + [f"{counts.get(name, 0):,}" for name in names])
+    caption = "Outcomes of all attempts; only ok can be good, and none leaves a denominator"
+    return table(caption, "|".join(["Load", "Arm", *[f"#{name}" for name in names]]), cells)
+
+
+def attribution_section(bundle: Bundle) -> Section:
+    """Attempted = good + each miss by cause, per second and in requests; outcomes."""
+    rows: list[Json] = bundle.result.get("attribution") or []
+    title = "Missed requests by cause" if bundle.objectives else "Outcomes"
+    if not rows:
+        return section("attribution", title, Paragraph("No measured window counts, so no request can be attributed."))
+    if not bundle.objectives:
+        return section("attribution", title, _outcomes_table(bundle, rows))
+    causes = _causes(rows)
+    meaning = Paragraph(
+        "Failed: the outcome was not ok. The other causes are the card's objectives. "
+        "Summed over the windows of the used blocks."
+    )
+    tables = (
+        _first_cause_table(bundle, rows, causes),
+        _counts_table(bundle, rows, causes),
+        _outcomes_table(bundle, rows),
+    )
+    return section("attribution", title, meaning, *tables)
+
+
+def _objective_limit(bundle: Bundle, metric: str) -> float | None:
+    rule = bundle.objectives.get(metric)
+    if not isinstance(rule, dict):
+        return None
+    limit = rule.get("at_most", rule.get("every"))
+    return None if limit is None else float(limit)
+
+
+def _latency_figure(bundle: Bundle, metric: str, rows: list[Json]) -> Figure:
+    limit = _objective_limit(bundle, metric)
+    typical = sorted(row["value_s"] for row in rows)[len(rows) // 2]
+    factor, unit = wording.scaled_unit(typical, "s")
+    data = [
+        {
+            "arm": row["arm"],
+            "load": wording.load(row["load"], bundle.load_unit),
+            "percentile": row["percentile"],
+            "value": row["value_s"] / factor,
+        }
+        for row in rows
+    ]
+    dashed = f" Dashed: the objective, {wording.quantity(limit, 's')}." if limit is not None else ""
+    caption = f"Distribution of {metric.upper()} at each load: the share of values at or below.{dashed}"
+    shown = None if limit is None else limit / factor
+    svg = charts.latency_ecdf(data, bundle.arms, f"{metric.upper()}, {unit}", shown, f"latency-{metric}", caption)
+    return Figure(svg, caption)
+
+
+def _at_percentile(rows: list[Json], share: float) -> float | None:
+    """The smallest sampled value with at least that share of the data at or below it."""
+    reached = [row["value_s"] for row in rows if row["percentile"] >= share - 1e-9]
+    return min(reached) if reached else None
+
+
+def latency_section(bundle: Bundle) -> Section:
+    """Latency distributions, pooled over the used blocks: descriptive only."""
+    title = "Latency distributions"
+    series = [row for row in bundle.series.get("latency", []) if row.get("value_s") is not None]
+    if not series:
+        return section("latency", title, Paragraph("No latency was defined in any used block."))
+    figures, rows = [], list[list[Cell | str]]()
+    for metric in dict.fromkeys(row["metric"] for row in series):
+        mine = [row for row in series if row["metric"] == metric]
+        figures.append(_latency_figure(bundle, metric, mine))
+        for number, load in load_points(bundle):
+            for arm in bundle.arms:
+                here = [row for row in mine if (row["arm"], row["load_point"]) == (arm, number)]
+                n = int(here[0]["n"]) if here else 0
+                tail = (
+                    wording.quantity(_at_percentile(here, 0.9), "s") if n >= P90_NEEDS else f"needs {P90_NEEDS} values"
+                )
+                start = [metric.upper(), wording.load(load, bundle.load_unit), arm, f"{n:,}"]
+                middle = wording.quantity(_at_percentile(here, 0.5), "s") if here else "undefined (no value)"
+                rows.append([*start, middle, tail])
+    note = Paragraph(
+        "Pooled over the used blocks, so these describe and decide nothing: requests inside a block are not "
+        "independent. What decides is compared block by block, above.",
+        "muted",
+    )
+    return section(
+        "latency", title, note, *figures, table("Pooled percentiles", "Latency|Load|Arm|#Values|#p50|#p90", rows)
+    )
+
+
+def _undefined_notes(bundle: Bundle) -> tuple[str, ...]:
+    """Every undefined value, counted by metric and reason over the used cells."""
+    totals: dict[tuple[str, str], int] = {}
+    for row in bundle.result.get("metrics") or []:
+        # the statistics of one quantity leave out the same values: say it once
+        name = str(row["metric"]).split(".")[0]
+        for reason, n in (row.get("undefined") or {}).items():
+            key = (f"{name} in {row['cell']}", reason)
+            totals[key] = max(totals.get(key, 0), int(n))
+    by_metric: dict[str, dict[str, int]] = {}
+    for (name, reason), n in totals.items():
+        reasons = by_metric.setdefault(name.split(" in ")[0], {})
+        reasons[reason] = reasons.get(reason, 0) + n
+    return tuple(f"{name}: {wording.counted_reasons(reasons)}" for name, reasons in sorted(by_metric.items()))
+
+
+def metrics_section(bundle: Bundle) -> Section:
+    """Every metric of each arm at each load: mean over the used blocks ± stdev."""
+    rows: list[Json] = bundle.result.get("summary") or []
+    title = "All metrics"
+    if not rows:
+        return section("metrics", title, Paragraph("No block counts, so no metric has a value."))
+    intro = Paragraph(
+        "Mean ± stdev over the used blocks. Only the claim and the guards have a verdict word; "
+        "everything else here is exploratory."
+    )
+    tables: list[Any] = []
+    for number, load in load_points(bundle):
+        names = dict.fromkeys(row["metric"] for row in rows if row["load_point"] == number)
+        cells: list[list[Cell | str]] = []
+        for name in names:
+            found = [summary_row(bundle, arm, number, name) for arm in bundle.arms]
+            better = next((row["better"] for row in found if row), "")
+            cells.append([name, *[_mean_cell(row) for row in found], better])
+        headings = "|".join(["Metric", *[f"#{arm}" for arm in bundle.arms], "Better"])
+        tables.append(table(f"At {wording.load(load, bundle.load_unit)}", headings, cells))
+    undefined = _undefined_notes(bundle)
+    closing: list[Block] = []
+    if undefined:
+        closing = [
+            Paragraph("Values that are undefined, counted over the used cells and never taken as 0:"),
+            Bullets(undefined),
+        ]
+    return section("metrics", title, intro, *tables, *closing)

@@ -1,0 +1,1 @@
+"""The audit: a check a function, in one registry."""

@@ -1,0 +1,238 @@
+"""The checks of an audit: each a function from a context to the faults it found, in one registry.
+
+A check says what cannot be trusted and why. It never repairs, and one check's failure keeps no other from running.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...schema.card import load_card
+from ...schema.digest import digest_file, digest_json
+from ...schema.errors import BenchcardError, CardError
+from ..attempts import chain_faults
+from ..bundle import bundle_files
+from ..files import read_json
+from .context import Context
+from .differences import differences
+
+_MOST_DIFFERENCES = 12
+
+
+@dataclass(frozen=True)
+class Check:
+    """A named check and what it proves."""
+
+    name: str
+    meaning: str
+    faults: Callable[[Context], Iterator[str]]
+
+
+def manifest(context: Context) -> Iterator[str]:
+    """Every file is the one whose digest the manifest holds; none is missing, none was added."""
+    if not context.bundle.manifest.exists():
+        yield "manifest.json is missing: the run was not finished, or the file was removed"
+        return
+    document = read_json(context.bundle.manifest)
+    listed = {**document["evidence"], **document["derived"]}
+    present = set(bundle_files(context.bundle))
+    for name in sorted(set(listed) - present):
+        yield f"{name}: missing"
+    for name in sorted(present - set(listed)):
+        yield f"{name}: not in the manifest"
+    for name in sorted(present & set(listed)):
+        if digest_file(context.bundle.root / name) != listed[name]:
+            yield f"{name}: changed since the manifest was written"
+
+
+def attempt_log(context: Context) -> Iterator[str]:
+    """The chain of the attempt log is whole: no line was changed, removed or moved."""
+    yield from (f"attempts.jsonl: {fault}" for fault in chain_faults(context.log))
+    if not context.log or context.log[0].get("kind") != "run_started":
+        yield "attempts.jsonl: does not begin with run_started"
+
+
+def complete(context: Context) -> Iterator[str]:
+    """The run came to its planned end."""
+    ended = context.lines("run_ended")
+    if not ended:
+        yield "incomplete: the log has no run_ended; the run was stopped, and can be resumed"
+    elif ended[-1].get("why") != "complete":
+        yield f"incomplete: {ended[-1].get('why')}"
+
+
+def events(context: Context) -> Iterator[str]:
+    """Every event file is the one that was written when its cell ended."""
+    ended = {line["cell"]: line for line in context.lines("cell_ended")}
+    for cell, line in ended.items():
+        path = context.bundle.events(cell)
+        if not path.exists():
+            yield f"events/{path.name}: missing, though the log says that the cell ended"
+        elif digest_file(path) != line["events_sha256"]:
+            yield f"events/{path.name}: not the file that was written when the cell ended"
+    for path in sorted((context.bundle.root / "events").glob("*.parquet")):
+        if path.stem not in ended:
+            yield f"events/{path.name}: the log knows of no such cell that ended"
+
+
+def card(context: Context) -> Iterator[str]:
+    """card.yaml resolves to card.resolved.json, and every file of the run names that card's digest."""
+    digest = digest_json(context.card)
+    try:
+        again = load_card(context.bundle.card, installed_revision=context.card["analysis"]["revision"])
+    except CardError as error:
+        yield f"card.yaml: does not validate: {error.problems[0]}"
+    else:
+        for difference in _first(differences(context.card, again.resolved)):
+            yield f"card.resolved.json differs from what card.yaml resolves to: {difference}"
+    started = context.lines("run_started")
+    named = {
+        "plan.json": context.plan_file.get("card_digest"),
+        "attempts.jsonl": started[0].get("card_digest") if started else None,
+        context.bundle.result().name: context.result.get("card", {}).get("digest"),
+    }
+    for name, found in named.items():
+        if found != digest:
+            yield f"{name}: made for card {found}; card.resolved.json is {digest}"
+
+
+def plan(context: Context) -> Iterator[str]:
+    """The plan, made again from card and seed, is the plan in the bundle and the one that the log began with."""
+    for difference in _first(differences(context.plan_file, context.plan.as_json())):
+        yield f"plan.json differs from the plan made again from card and seed: {difference}"
+    if context.plan_file["seed_source"] == "card" and context.plan_file["seed"] != context.card["method"]["seed"]:
+        yield f"plan.json: seed {context.plan_file['seed']}; the card's is {context.card['method']['seed']}"
+    started = context.lines("run_started")
+    if started and started[0].get("plan_digest") != context.plan.digest():
+        yield "attempts.jsonl: the run began with another plan than card and seed give"
+    frame = context.parquet(context.bundle.root / "plan" / "requests.parquet")
+    if not frame.equals(context.plan.frame()):
+        yield "plan/requests.parquet differs from the requests made again from card and seed"
+
+
+def order(context: Context) -> Iterator[str]:
+    """Cells ran in the planned order, none twice, and a block was left early only when the log says it was replaced."""
+    blocks = {block.block: block for block in context.plan.blocks}
+    replaced = {line["block"]: line for line in context.lines("block_replaced")}
+    queue = [block.block for block in context.plan.blocks if not block.spare]
+    queue += [line["by"] for line in context.lines("block_replaced")]
+    began = [line["cell"] for line in context.lines("cell_started")]
+    at = 0
+    for number in queue:
+        if number not in blocks:
+            yield f"attempts.jsonl: block {number} is not in the plan"
+            continue
+        for cell in blocks[number].cells:
+            if at < len(began) and began[at] == cell.cell:
+                at += 1
+            elif number not in replaced and context.lines("run_ended"):
+                found = began[at] if at < len(began) else "nothing"
+                yield f"attempts.jsonl: cell {cell.cell} was due, and {found} was run"
+                return
+            else:
+                break
+    if at < len(began):
+        yield f"attempts.jsonl: cell {began[at]} was run out of the planned order"
+
+
+def replacements(context: Context) -> Iterator[str]:
+    """A block was replaced only because a cell of it was killed or failed a validity check, whatever its result."""
+    killed = {line["cell"] for line in context.lines("cell_killed")}
+    cells = {cell["cell"]: cell for block in context.result_again["blocks"] for cell in block["cells"]}
+    for line in context.lines("cell_ended"):
+        cell = cells.get(line["cell"], {})
+        if "valid" in cell and cell["valid"] is not None and bool(line["valid"]) != bool(cell["valid"]):
+            yield (
+                f"attempts.jsonl: cell {line['cell']} was taken as {'valid' if line['valid'] else 'invalid'}; "
+                f"its raw events say {'valid' if cell['valid'] else 'invalid'}"
+            )
+    for line in context.lines("block_replaced"):
+        names = [cell.cell for block in context.plan.blocks if block.block == line["block"] for cell in block.cells]
+        invalid = [name for name in names if cells.get(name, {}).get("valid") is False and name not in killed]
+        if not invalid and not killed.intersection(names):
+            yield f"attempts.jsonl: block {line['block']} was replaced, and none of its cells was killed or invalid"
+
+
+def identity(context: Context) -> Iterator[str]:
+    """Every arm says what it was, and each server of an arm was started by the same command."""
+    for arm in context.card["arms"]:
+        if not context.bundle.identity(arm).exists():
+            yield f"identity/{arm}.json: missing"
+        commands = {
+            tuple(_without_port(line["argv"])) for line in context.lines("server_started") if line["arm"] == arm
+        }
+        if len(commands) > 1:
+            yield f"attempts.jsonl: servers of {arm} were started by {len(commands)} different commands"
+
+
+def revision(context: Context) -> Iterator[str]:
+    """The result was made by the analysis that the card pins, and the bundle holds its source."""
+    pinned = context.card["analysis"]["revision"]
+    found = context.result.get("revision")
+    if found != pinned:
+        yield f"{context.bundle.result().name}: made by analysis {found}; the card pins {pinned}"
+    from ..analysis_process import archived_revisions
+
+    if pinned not in archived_revisions(context.bundle):
+        yield f"analysis/: no archive holds the pinned revision {pinned}"
+
+
+def verdict(context: Context) -> Iterator[str]:
+    """The verdict, recomputed from the raw events by the pinned analysis, is the verdict in the bundle."""
+    found, again = dict(context.result), dict(context.result_again)
+    # Other library versions are said by the audit, and are no fault of the bundle.
+    found.pop("libraries", None)
+    again.pop("libraries", None)
+    for difference in _first(differences(found, again)):
+        yield f"{context.bundle.result().name}: {difference}"
+
+
+def report(context: Context) -> Iterator[str]:
+    """REPORT.md and report.html, rendered again from the verdict, are the ones in the bundle."""
+    if context.render is None:
+        return
+    with tempfile.TemporaryDirectory(prefix="benchcard-audit-") as folder:
+        for path in context.render(context.bundle.root, Path(folder)):
+            there = context.bundle.root / path.name
+            if not there.exists():
+                yield f"{path.name}: missing"
+            elif there.read_bytes() != path.read_bytes():
+                yield f"{path.name}: does not say what the verdict says"
+
+
+CHECKS: tuple[Check, ...] = tuple(
+    Check(function.__name__, (function.__doc__ or "").strip(), function)
+    for function in (
+        manifest, attempt_log, complete, card, plan, order, events, replacements, identity, revision, verdict, report,
+    )
+)  # fmt: skip
+
+
+def run_check(check: Check, context: Context) -> list[str]:
+    """The faults that a check found. Evidence that cannot be read is a fault of the evidence."""
+    try:
+        return list(check.faults(context))
+    except (BenchcardError, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        return [f"cannot be checked: {type(error).__name__}: {error}"]
+    except Exception as error:
+        # polars raises its own tree for a damaged Parquet file.
+        if type(error).__module__.startswith("polars"):
+            return [f"cannot be checked: {str(error).splitlines()[0]}"]
+        raise
+
+
+def _without_port(argv: list[str]) -> list[str]:
+    """A command without what differs between two starts: the port, and the engine's own log file."""
+    volatile = {index + 1 for index, part in enumerate(argv) if part in ("--port", "--log")}
+    return [part for index, part in enumerate(argv) if index not in volatile]
+
+
+def _first(found: Iterator[str]) -> Iterator[str]:
+    for index, difference in enumerate(found):
+        if index == _MOST_DIFFERENCES:
+            yield "… and more"
+            return
+        yield difference

@@ -1,0 +1,105 @@
+"""benchcard plan CARD [--json]"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...schema.card import load_card
+from ...schema.errors import InputError
+from ...schema.provenance import render_card
+from ..analysis_process import Analysis, installed_revision
+from ..plan.duration import Duration, plan_duration
+from ..plan.plan import Plan, make_plan
+from ..progress import people_time
+
+
+@click.command(name="plan", help="Show cells, order, duration, requests and what can be detected; run nothing.")
+@click.argument("path", metavar="CARD", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Plan with another seed than the card's.")
+def command(path: Path, as_json: bool, seed: int | None) -> None:
+    """Print the plan of a card."""
+    card = load_card(path, installed_revision=installed_revision())
+    plan = make_plan(card.resolved, card.digest, seed)
+    duration = plan_duration(card.resolved, plan.blocks)
+    power = _power(card.resolved)
+    if as_json:
+        click.echo(json.dumps({**plan.as_json(), "duration": duration.__dict__, "power": power}, indent=1))
+    else:
+        click.echo(render_card(card))
+        click.echo("\n".join(_lines(plan, duration, power)))
+    require_budget(card.resolved, duration)
+
+
+def require_budget(card: dict[str, Any], duration: Duration) -> None:
+    """Refuse a plan whose load alone outgrows the budget of its decision."""
+    budget = card["decision"]["budget"]
+    needed = (duration.load or 0.0) + (duration.spares or 0.0)
+    if budget is not None and needed > budget:
+        raise InputError(
+            f"the plan needs {people_time(needed)} of load (spare blocks included) and its decision.budget is "
+            f"{people_time(budget)}: take fewer loads or blocks or a shorter window, or raise the budget"
+        )
+
+
+def _power(card: dict[str, Any]) -> dict[str, Any] | None:
+    if card["kind"] != "ab":
+        return None
+    spread = (card["power"] or {}).get("spread")
+    question = {
+        "blocks": card["method"]["blocks"],
+        "confidence": card["analysis"]["confidence"],
+        "spread": spread,
+        "threshold": card["claim"]["threshold"],
+        "direction": card["claim"]["direction"],
+        "expect": (card["power"] or {}).get("expect"),
+    }
+    if spread is None:
+        # Nothing to compute: do not start a process to hear so.
+        return {"spread": None, "reason": "the spread of the A/B differences is not known"}
+    analysis = Analysis(installed_revision(), "benchcard.analysis", None)
+    answer: dict[str, Any] = json.loads(analysis.run("power", stdin=json.dumps(question)))
+    return answer
+
+
+def _lines(plan: Plan, duration: Duration, power: dict[str, Any] | None) -> list[str]:
+    unit = "req/s" if plan.card["workload"]["load_kind"] == "rate" else "concurrent"
+    lines = ["", f"Plan {plan.digest()}", f"  card digest {plan.card_digest}", f"  seed {plan.seed}", ""]
+    lines.append(
+        f"{'block':>5}  cells in order (loads: {', '.join(f'{x:g}' for x in plan.card['workload']['loads'])} {unit})"
+    )
+    for block in plan.blocks:
+        cells = "  ".join(f"{cell.arm}@{cell.load:g}" for cell in block.cells)
+        lines.append(f"{block.block:>5}  {cells}{'   (spare)' if block.spare else ''}")
+    counted = sum(request.phase == "measure" for rows in plan.requests.values() for request in rows)
+    total = sum(len(rows) for rows in plan.requests.values())
+    lines += ["", f"Requests: {total} planned for each arm, {counted} of them in measured windows (spares included)"]
+    if duration.load is None:
+        lines.append("Duration: the system's speed decides (closed loop, window by count); server starts come on top")
+    else:
+        lines.append(
+            f"Duration: {people_time(duration.load)} of load, {people_time(duration.spares or 0.0)} more if every spare is "
+            f"needed, {people_time(duration.drain)} more in the worst drains; server starts come on top"
+        )
+    return lines + _power_lines(power)
+
+
+def _power_lines(power: dict[str, Any] | None) -> list[str]:
+    if power is None:
+        return []
+    if power["spread"] is None:
+        return [
+            "Power: unknown, since the card declares no spread of the A/B differences (power: {spread: …}); "
+            "the verdict will say what it could have detected"
+        ]
+    lines = [
+        f"Smallest detectable effect: {power['smallest_effect']:.1%} with chance 80%, threshold included, "
+        f"at the declared spread of {power['spread']:.1%}"
+    ]
+    if power.get("power") is not None:
+        lines.append(f"Power at the expected effect: {power['power']:.0%}")
+    return lines

@@ -1,0 +1,64 @@
+"""benchcard reproduce RUN"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+import click
+
+from ...schema.card import Card, load_card
+from ...schema.errors import BundleError
+from ..analysis_process import pinned_analysis
+from ..bundle import Bundle, open_bundle, write_manifest
+from ..files import read_json
+from .finish import render_reports
+from .run import run_card
+
+
+@click.command(name="reproduce", help="Run a run's card again with a fresh seed, then put the two days side by side.")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="The second day's seed; fresh by default.")
+def command(run: Path, out: Path, seed: int | None) -> None:
+    """A second day: same card, fresh seed. Days are compared, never pooled."""
+    first = open_bundle(run)
+    card = card_of(first)
+    if card.resolved["kind"] != "ab":
+        raise BundleError(f"{run}: a baseline has no claim to reproduce; run its card again and compare the two")
+    used = read_json(first.plan)["seed"]
+    if seed is None:
+        seed = fresh_seed(used)
+    elif seed == used:
+        raise BundleError(f"seed {seed} is the first day's: it would repeat the same requests; leave --seed out")
+    second = run_card(card, first.card, out, seed, "second_day")
+    click.echo(compare_days(first, second))
+    click.echo(second.root / "report.html")
+
+
+def card_of(bundle: Bundle) -> Card:
+    """The bundle's card, which must still resolve to what the run was made with."""
+    pinned = read_json(bundle.resolved)["analysis"]["revision"]
+    card = load_card(bundle.card, installed_revision=pinned)
+    if card.resolved != read_json(bundle.resolved):
+        raise BundleError(f"{bundle.card}: does not resolve to {bundle.resolved.name}; `benchcard audit` says more")
+    return card
+
+
+def fresh_seed(used: int) -> int:
+    """A seed that the first day did not use, from its seed and the time."""
+    text = f"{used}/second day/{time.time_ns()}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def compare_days(first: Bundle, second: Bundle) -> str:
+    """Write reproduction.json into the second day's bundle and render its report again; returns a line for people."""
+    target = second.root / "reproduction.json"
+    with pinned_analysis(second) as analysis:
+        analysis.run("compare", str(first.root), str(second.root), "--out", str(target))
+    render_reports(second)
+    write_manifest(second)
+    result = read_json(target)
+    because = "; ".join(str(reason.get("text", reason)) for reason in result.get("because", []))
+    return f"second day: {result['word']}" + (f" ({because})" if because else "")

@@ -1,0 +1,80 @@
+"""benchcard run CARD [--out DIR] [--resume RUN]"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...schema.card import Card, load_card
+from ...schema.digest import digest_json
+from ...schema.errors import InputError, SystemUnderTestError
+from ..analysis_process import installed_revision, installed_source
+from ..attempts import AttemptLog
+from ..bundle import Bundle, archive_source, copy_card, new_bundle, open_bundle
+from ..execute import Execution, check_resumable
+from ..files import read_json, write_json
+from ..plan.plan import Plan, make_plan, write_plan
+from ..progress import Progress
+from .finish import analyse_and_render, headline
+
+
+@click.command(
+    name="run", help="Execute a card, analyse, render. Progress on stderr; the report's path is printed last."
+)
+@click.argument("card", required=False, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go.")
+@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a run that was stopped.")
+def command(card: Path | None, out: Path, resume: Path | None) -> None:
+    """Run a card, or resume a run."""
+    if (card is None) == (resume is None):
+        raise InputError("wanted either a CARD to run or --resume RUN")
+    if resume is not None:
+        bundle = open_bundle(resume)
+        resolved = read_json(bundle.resolved)
+        recorded = read_json(bundle.plan)
+        plan = make_plan(resolved, digest_json(resolved), recorded["seed"], recorded["seed_source"])
+        log = AttemptLog(bundle.log)
+        check_resumable(bundle, plan, log)
+        execute(bundle, plan, log, resumed=True)
+        return
+    assert card is not None
+    run_card(load_card(card, installed_revision=installed_revision()), card, out)
+
+
+def run_card(card: Card, source: Path, out: Path, seed: int | None = None, seed_source: str = "card") -> Bundle:
+    """Start a run of a card: write what is fixed before the first event, execute, analyse, render."""
+    if card.resolved["analysis"]["revision"] != installed_revision():
+        raise InputError(
+            f"{source}: the card pins analysis revision {card.resolved['analysis']['revision']}; installed is "
+            f"{installed_revision()}. Install the pinned one, or pin this one with `benchcard pin`"
+        )
+    plan = make_plan(card.resolved, card.digest, seed, seed_source)
+    bundle = new_bundle(out, card.resolved["id"], card.digest)
+    copy_card(source, bundle)
+    write_json(bundle.resolved, card.resolved)
+    write_plan(plan, bundle.root)
+    archive_source(installed_source(), bundle, card.resolved["analysis"]["revision"])
+    execute(bundle, plan, AttemptLog(bundle.log), resumed=False)
+    return bundle
+
+
+def execute(bundle: Bundle, plan: Plan, log: AttemptLog, *, resumed: bool) -> dict[str, Any]:
+    """Run what is left, then analyse and render; a run that a server ended gets a partial report, and exit 3."""
+    progress = Progress(plan.card)
+    progress.say(f"run {bundle.root}")
+    try:
+        Execution(bundle, plan, log, progress).run(resumed=resumed)
+    except SystemUnderTestError as error:
+        log.append("run_stopped", why=str(error).splitlines()[0])
+        analyse_and_render(bundle)
+        raise SystemUnderTestError(
+            f"{error}\nNothing more was measured. The partial report says so: {bundle.root / 'report.html'}\n"
+            f"When the server is mended, go on with: benchcard run --resume {bundle.root}"
+        ) from None
+    progress.say("analysing")
+    result = analyse_and_render(bundle)
+    click.echo(headline(result))
+    click.echo(bundle.root / "report.html")
+    return result

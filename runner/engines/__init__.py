@@ -1,0 +1,1 @@
+"""Systems under test: how each is started, asked and stopped."""

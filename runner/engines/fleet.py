@@ -1,0 +1,154 @@
+"""The servers of a run: which is up when, by the card's restart policy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...schema.errors import SystemUnderTestError
+from ..client.wire import Target
+from ..plan.blocks import Cell
+from ..secrets import read_key
+from .launch import HOST, launch, model_name, requested_port
+from .probe import Endpoint, Probe
+from .process import ServerProcess, free_port, port_in_use
+
+#: seconds between two looks at a server that is starting
+_POLL_S = 0.1
+
+
+@dataclass
+class Running:
+    """A server that is up and is what the card says. `process` is None for one that somebody else runs."""
+
+    arm: str
+    block: int
+    endpoint: Endpoint
+    target: Target
+    process: ServerProcess | None
+    argv: list[str] | None
+    env: dict[str, str]
+
+    def alive(self) -> bool:
+        """Whether its process still runs (an external one is taken to)."""
+        return self.process is None or self.process.alive()
+
+
+Verify = Callable[[Running, Probe], None]
+Note = Callable[..., Any]
+
+
+class Fleet:
+    """Starts and stops the arms' servers. `verify` looks at each one that came up and raises if it is not the card's;
+    `note(kind, **fields)` writes to the attempt log."""
+
+    def __init__(self, card: dict[str, Any], logs: Path, verify: Verify, note: Note) -> None:
+        self._card = card
+        self._logs = logs
+        self._verify = verify
+        self._note = note
+        self._up: dict[str, Running] = {}
+        self._external = card["system"]["engine"]["kind"] == "openai"
+        self._policy = card["system"]["launch"]["restart"]
+
+    def server_for(self, cell: Cell) -> Running:
+        """The server for this cell: one that is up and may stay, or a new one. Raises SystemUnderTestError."""
+        if self._policy == "never" and not self._external:
+            for arm in self._card["arms"]:
+                self._bring_up(arm, cell.block)
+            return self._up[cell.arm]
+        running = self._up.get(cell.arm)
+        if running is not None and self._policy == "each_arm_in_block" and not self._external:
+            others = [arm for arm in self._up if arm != cell.arm]
+            if running.block != cell.block or others:
+                self.stop_all()
+        elif not self._external:
+            self.stop_all()
+        return self._bring_up(cell.arm, cell.block)
+
+    def after_cell(self, cell: Cell) -> None:
+        """The cell is over: with `each_cell` its server goes."""
+        if self._policy == "each_cell" and not self._external:
+            self._stop(cell.arm)
+
+    def stop_all(self) -> None:
+        """Stop every server of this run."""
+        for arm in list(self._up):
+            self._stop(arm)
+
+    def _bring_up(self, arm: str, block: int) -> Running:
+        running = self._up.get(arm)
+        if running is not None:
+            if running.alive():
+                return running
+            self._stop(arm)
+        running = self._external_server(arm, block) if self._external else self._start(arm, block)
+        self._up[arm] = running
+        probe = Probe(running.endpoint)
+        try:
+            self._verify(running, probe)
+            probe.require_endpoint(self._card["workload"]["endpoint"])
+        except BaseException:
+            self.stop_all()
+            raise
+        finally:
+            probe.close()
+        return running
+
+    def _external_server(self, arm: str, block: int) -> Running:
+        server = self._card["arms"][arm]["server"]
+        key = read_key(server["api_key"])
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        url = server["url"]
+        metrics = server["metrics"] or url.removesuffix("/v1") + "/metrics"
+        return Running(arm, block, Endpoint(url, metrics, headers), Target.from_url(url, headers), None, None, {})
+
+    def _start(self, arm: str, block: int) -> Running:
+        port = requested_port(self._card, arm)
+        if port is not None and port_in_use(port):
+            raise SystemUnderTestError(
+                f"{arm}: port {port} is in use by another process, so its server cannot be the one that answers; "
+                "stop that process or change the card's flags.port"
+            )
+        port = port or free_port()
+        log = self._logs / f"{arm}-b{block:02d}.log"
+        spec = launch(self._card, arm, port, str(self._logs / f"{arm}-b{block:02d}.engine.jsonl"))
+        process = ServerProcess(spec.argv, spec.env, log)
+        endpoint = Endpoint(spec.url, spec.url.removesuffix("/v1") + "/metrics")
+        try:
+            self._wait_ready(arm, process, endpoint)
+        except BaseException:
+            process.stop()
+            raise
+        self._note(
+            "server_started", arm=arm, block=block, pid=process.pid, argv=spec.argv, model=model_name(self._card)
+        )
+        return Running(arm, block, endpoint, Target(HOST, port, False, "/v1"), process, spec.argv, spec.env)
+
+    def _wait_ready(self, arm: str, process: ServerProcess, endpoint: Endpoint) -> None:
+        limit = self._card["system"]["launch"]["ready_within"]
+        deadline = time.monotonic() + limit
+        probe = Probe(endpoint)
+        try:
+            while not probe.healthy():
+                if not process.alive():
+                    why = f"{arm}: the server exited with code {process.exit_code()} before it was ready"
+                elif time.monotonic() > deadline:
+                    why = f"{arm}: the server was not ready within {limit:g} s"
+                else:
+                    time.sleep(_POLL_S)
+                    continue
+                raise SystemUnderTestError(f"{why}; the end of its log ({process.log.name}):\n{process.log_tail()}")
+            if not process.alive():
+                raise SystemUnderTestError(f"{arm}: another server answers on the port: the one started has exited")
+        finally:
+            probe.close()
+
+    def _stop(self, arm: str) -> None:
+        running = self._up.pop(arm)
+        if running.process is not None:
+            running.process.stop()
+            self._note("server_stopped", arm=arm, block=running.block, exit_code=running.process.exit_code())

@@ -1,0 +1,127 @@
+"""Questions to a server over HTTP, off the measured path: is it up, what is it, what do its metrics say."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from ...schema.digest import canonical_json
+from ...schema.errors import SystemUnderTestError
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A server as the probes see it. `url` is the API base (…/v1); `metrics` its Prometheus page, if known."""
+
+    url: str
+    metrics: str | None
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def root(self) -> str:
+        """The server's root, where vLLM has /health and /version."""
+        return self.url.removesuffix("/v1")
+
+
+class Probe:
+    """A short-lived client for one server."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._http = httpx.Client(headers=endpoint.headers, timeout=10.0, trust_env=False)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def healthy(self) -> bool:
+        """Whether /health answers 200."""
+        try:
+            return self._http.get(self.endpoint.root + "/health", timeout=2.0).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def json(self, url: str) -> Any | None:
+        """A JSON document, or None where the server has none."""
+        try:
+            reply = self._http.get(url)
+            return reply.json() if reply.status_code == 200 else None
+        except (httpx.HTTPError, ValueError):
+            return None
+
+    def models(self) -> list[dict[str, Any]]:
+        """The models that the server lists. Raises SystemUnderTestError if it does not answer with a list."""
+        url = self.endpoint.url + "/models"
+        try:
+            reply = self._http.get(url)
+        except httpx.HTTPError as error:
+            raise SystemUnderTestError(f"{url}: no answer ({type(error).__name__}); is the server running?") from None
+        if reply.status_code in (401, 403):
+            raise SystemUnderTestError(f"{url}: HTTP {reply.status_code}; the server refused the key, or wants one")
+        try:
+            models = reply.json()["data"]
+            return [model for model in models if isinstance(model, dict)]
+        except (ValueError, KeyError, TypeError):
+            raise SystemUnderTestError(
+                f"{url}: HTTP {reply.status_code} and no list of models; wanted an OpenAI-compatible API"
+            ) from None
+
+    def require_endpoint(self, endpoint: str) -> None:
+        """Refuse a server that does not have the endpoint at all (an empty request is answered 404 or 405)."""
+        url = self.endpoint.url + ("/chat/completions" if endpoint == "chat" else "/completions")
+        try:
+            status = self._http.post(url, json={}).status_code
+        except httpx.HTTPError as error:
+            raise SystemUnderTestError(f"{url}: no answer ({type(error).__name__})") from None
+        if status in (404, 405):
+            raise SystemUnderTestError(f"{url}: HTTP {status}; this server has no such endpoint. Check the URL's path")
+
+    def reset_prefix_cache(self) -> None:
+        """Empty the prefix cache; the body must say that it worked (vLLM answers 200 also when it did not)."""
+        url = self.endpoint.root + "/reset_prefix_cache"
+        for _ in range(20):
+            try:
+                reply = self._http.post(url)
+            except httpx.HTTPError as error:
+                raise SystemUnderTestError(f"{url}: no answer ({type(error).__name__})") from None
+            if reply.status_code != 200:
+                raise SystemUnderTestError(
+                    f"{url}: HTTP {reply.status_code}; cache_state: reset needs vLLM with VLLM_SERVER_DEV_MODE=1"
+                )
+            try:
+                if reply.json().get("success") is not False:
+                    return
+            except ValueError:
+                return
+            time.sleep(0.25)
+        raise SystemUnderTestError(f"{url}: the cache was not reset: blocks stayed in use for 5 s")
+
+    def metrics(self) -> list[tuple[str, str, float]]:
+        """(name, labels as canonical JSON, value) of every sample on the metrics page; empty where there is none."""
+        if self.endpoint.metrics is None:
+            return []
+        from prometheus_client.parser import text_string_to_metric_families
+
+        try:
+            reply = self._http.get(self.endpoint.metrics)
+            if reply.status_code != 200:
+                return []
+            families = list(text_string_to_metric_families(reply.text))
+        except (httpx.HTTPError, ValueError):
+            return []
+        return [
+            (sample.name, canonical_json(sample.labels).decode(), float(sample.value))
+            for family in families
+            for sample in family.samples
+        ]
+
+    def cache_config(self) -> dict[str, str]:
+        """The labels of vLLM's cache_config_info: every cache setting of the running server."""
+        for name, labels, _ in self.metrics():
+            if name == "vllm:cache_config_info":
+                return {k: str(v) for k, v in json.loads(labels).items()}
+        return {}

@@ -1,0 +1,1 @@
+"""The embedded engine: continuous batching with declared costs, played on the clock over real HTTP."""

@@ -1,0 +1,181 @@
+"""The run: blocks in planned order, cells one by one, spares for blocks that cannot count, and resumption."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..schema.digest import digest_file
+from ..schema.errors import InterruptedRunError
+from .analysis_process import CellChecks, pinned_analysis
+from .attempts import AttemptLog
+from .bundle import Bundle
+from .engines.fleet import Fleet, Running
+from .engines.probe import Probe
+from .files import read_json, write_json
+from .identity.observe import identify
+from .measure import Session, measure_cell
+from .plan.blocks import Block, Cell
+from .plan.plan import Plan
+from .progress import Progress
+
+
+class Execution:
+    """One sitting of a run: from the start, or resumed."""
+
+    def __init__(self, bundle: Bundle, plan: Plan, log: AttemptLog, progress: Progress) -> None:
+        self.bundle = bundle
+        self.plan = plan
+        self.log = log
+        self.progress = progress
+        self.session = Session(bundle, plan, time.monotonic_ns())
+        self._checks: CellChecks | None = None
+
+    def run(self, *, resumed: bool) -> str:
+        """Run what is left of the plan; returns why it ended: 'complete', or 'no spare block left'.
+
+        Raises SystemUnderTestError if a server does not start or match, InterruptedRunError on Ctrl-C: in both cases the
+        run can be resumed.
+        """
+        self._open(resumed)
+        with (
+            self._fleet() as fleet,
+            pinned_analysis(self.bundle) as analysis,
+            analysis.cell_checks(self.bundle) as checks,
+        ):
+            self._checks = checks
+            try:
+                why = self._blocks(fleet)
+            except KeyboardInterrupt:
+                raise InterruptedRunError(
+                    f"interrupted; what is finished stays. Go on with: benchcard run --resume {self.bundle.root}"
+                ) from None
+        self.log.append("run_ended", why=why)
+        return why
+
+    def _open(self, resumed: bool) -> None:
+        clock = {"epoch_ns": self.session.epoch_ns, "wall_ns": time.time_ns()}
+        if not resumed:
+            self.log.append(
+                "run_started",
+                run=self.bundle.name,
+                card_digest=self.plan.card_digest,
+                plan_digest=self.plan.digest(),
+                revision=self.plan.card["analysis"]["revision"],
+                **clock,
+            )
+            return
+        self.log.append("run_resumed", **clock)
+        for cell in self._killed_cells():
+            # A cell begun is never run again: its prompts may be in a cache.
+            why = "the run was killed or interrupted while this cell ran"
+            self.log.append("cell_killed", cell=cell.cell, why=why)
+            for left_over in self.bundle.root.glob(f"events/.{cell.cell}.*"):
+                left_over.unlink()
+
+    def _killed_cells(self) -> list[Cell]:
+        over = {line["cell"] for line in self.log.of_kind("cell_ended", "cell_killed", "cell_failed")}
+        begun = {line["cell"] for line in self.log.of_kind("cell_started")}
+        return [cell for cell in self.plan.cells() if cell.cell in begun - over]
+
+    @contextmanager
+    def _fleet(self) -> Iterator[Fleet]:
+        fleet = Fleet(self.plan.card, self.bundle.logs, self._verify, self.log.append)
+        try:
+            yield fleet
+        finally:
+            fleet.stop_all()
+
+    def _verify(self, running: Running, probe: Probe) -> None:
+        """The server is what the card says, and, restarted, what it was before."""
+        identity = identify(self.plan.card, running.arm, probe, running.argv, running.env)
+        path = self.bundle.identity(running.arm)
+        if not path.exists():
+            write_json(path, identity)
+
+    def _blocks(self, fleet: Fleet) -> str:
+        """Planned blocks, then as many spares as blocks were lost."""
+        lost: list[Block] = []
+        replaced = {line["block"] for line in self.log.of_kind("block_replaced")}
+        spares = [block for block in self.plan.blocks if block.spare]
+        queue = [block for block in self.plan.blocks if not block.spare]
+        used_spares = {line["by"] for line in self.log.of_kind("block_replaced")}
+        queue += [block for block in spares if block.block in used_spares]
+        spares = [block for block in spares if block.block not in used_spares]
+        self.progress.expect(
+            sum(not self._is_over(cell) for block in queue if block.block not in replaced for cell in block.cells)
+        )
+        while queue:
+            block = queue.pop(0)
+            if block.block in replaced:
+                continue
+            why = self._block(fleet, block)
+            if why is None:
+                continue
+            lost.append(block)
+            if not spares:
+                return f"no spare block left: {why}"
+            spare = spares.pop(0)
+            self.log.append("block_replaced", block=block.block, by=spare.block, why=why)
+            self.progress.say(f"block {block.block} cannot count ({why}); spare block {spare.block} replaces it")
+            queue.append(spare)
+            self.progress.expect(sum(len(block.cells) for block in queue))
+        return "complete"
+
+    def _is_over(self, cell: Cell) -> bool:
+        return any(line["cell"] == cell.cell for line in self.log.of_kind("cell_ended", "cell_killed", "cell_failed"))
+
+    def _block(self, fleet: Fleet, block: Block) -> str | None:
+        """Run the cells of a block that are not over yet; returns why it cannot count, or None."""
+        for cell in block.cells:
+            line = next((x for x in self.log.of_kind("cell_ended", "cell_killed") if x["cell"] == cell.cell), None)
+            if line is None:
+                line = self._cell(fleet, cell)
+            if line["kind"] == "cell_killed":
+                return f"cell {cell.cell} was killed"
+            if not line["valid"]:
+                failed = ", ".join(check["name"] for check in line["checks"] if not check["passed"])
+                return f"cell {cell.cell} is invalid: {failed}"
+        return None
+
+    def _cell(self, fleet: Fleet, cell: Cell) -> dict[str, Any]:
+        self.progress.waiting(f"{cell.cell}: starting the server")
+        running = fleet.server_for(cell)
+        pause = self.plan.card["method"]["pause_between_cells"]
+        if pause:
+            time.sleep(pause)
+        self.progress.cell(cell)
+        self.log.append("cell_started", cell=cell.cell)
+        events = measure_cell(self.session, cell, running, self.progress)
+        if not running.alive():
+            assert running.process is not None
+            why = f"the server exited with code {running.process.exit_code()} while the cell ran"
+            self.log.append("server_died", arm=cell.arm, block=cell.block, cell=cell.cell, why=why)
+            self.progress.say(f"{cell.cell}: {why}; its attempts are failures and count")
+        assert self._checks is not None
+        checks = self._checks.ask(cell.cell)
+        valid = all(check["passed"] for check in checks)
+        digest = digest_file(self.bundle.events(cell.cell))
+        line = self.log.append("cell_ended", cell=cell.cell, events_sha256=digest, valid=valid, checks=checks)
+        failed = sum(1 for outcome in events["outcome"] if outcome not in ("ok", "cancelled"))
+        self.progress.ended(len(events), failed, "" if valid else "INVALID")
+        fleet.after_cell(cell)
+        return line
+
+
+def check_resumable(bundle: Bundle, plan: Plan, log: AttemptLog) -> None:
+    """Refuse to go on where the bundle is not the one that was started: another plan, or finished cells that changed."""
+    from ..schema.errors import BundleError
+
+    started = log.of_kind("run_started")
+    if not started or started[0]["plan_digest"] != plan.digest():
+        raise BundleError(f"{bundle.root}: its plan is not the one that its log began with; nothing is run")
+    if read_json(bundle.plan) != plan.as_json():
+        raise BundleError(f"{bundle.plan}: differs from the plan made again from card and seed; nothing is run")
+    if log.of_kind("run_ended"):
+        raise BundleError(f"{bundle.root}: this run has ended; there is nothing to resume")
+    for line in log.of_kind("cell_ended"):
+        if digest_file(bundle.events(line["cell"])) != line["events_sha256"]:
+            raise BundleError(f"{bundle.events(line['cell'])}: not the file that the log says was written")

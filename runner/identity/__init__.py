@@ -1,0 +1,1 @@
+"""What a system under test says it is."""

@@ -1,0 +1,112 @@
+"""One cell, from the plan to its files: metrics before, load, metrics after, events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .bundle import Bundle
+from .client.cell import CellJob, CellLoad, run_cell
+from .client.load import LoadSpec
+from .client.pool import Timeouts
+from .client.record import CellContext, event_frame, event_row
+from .client.spool import read_spool
+from .client.wire import request_body, request_bytes
+from .engines.fleet import Running
+from .engines.launch import model_name
+from .engines.probe import Probe
+from .files import write_parquet
+from .plan.blocks import Cell
+from .plan.plan import Plan
+from .plan.requests import PlannedRequest, prompt_tokens, salted
+from .progress import Progress
+from .telemetry.record import client_frame, scrape, server_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Session:
+    """What the cells of one sitting have in common: the bundle, the plan, and the monotonic epoch of its times."""
+
+    bundle: Bundle
+    plan: Plan
+    epoch_ns: int
+
+
+def measure_cell(session: Session, cell: Cell, running: Running, progress: Progress) -> pl.DataFrame:
+    """Run one cell and write its telemetry and events; returns the events. Event files are written last: a cell that
+    has one is whole."""
+    card = session.plan.card
+    planned = session.plan.requests[cell.block, cell.load_point]
+    job = _job(session, cell, running)
+    probe = Probe(running.endpoint)
+    try:
+        if card["workload"]["cache_state"] == "reset":
+            probe.reset_prefix_cache()
+        samples = scrape(probe, "before")
+        load = run_cell(job, progress.attempts)
+        samples += scrape(probe, "after")
+    finally:
+        probe.close()
+    context = CellContext(
+        session.bundle.name,
+        cell,
+        session.epoch_ns,
+        card["workload"]["client"]["token_counts"],
+        planned,
+        session.plan.prompt_digests[cell.block, cell.load_point],
+        [value.removeprefix("Bearer ") for value in running.endpoint.headers.values()],
+    )
+    frame = event_frame(event_row(context, attempt) for attempt in read_spool(job.spool))
+    _write(
+        session, cell, load, frame, server_frame(cell.cell, session.epoch_ns, samples), counted_planned(card, planned)
+    )
+    job.spool.unlink()
+    return frame
+
+
+def counted_planned(card: dict[str, Any], planned: list[PlannedRequest]) -> int | None:
+    """How many attempts the plan puts into the measured window; None where the clients of a closed loop decide."""
+    if card["workload"]["load_kind"] == "rate":
+        return sum(1 for request in planned if request.phase == "measure")
+    count: int | None = card["workload"]["window"]["measure"].get("requests")
+    return count
+
+
+def shared_server(card: dict[str, Any]) -> bool:
+    """Whether both arms are one server, so that one would warm the other's prefix cache."""
+    urls = [arm["server"]["url"] for arm in card["arms"].values() if arm.get("server")]
+    return len(urls) != len(set(urls))
+
+
+def _job(session: Session, cell: Cell, running: Running) -> CellJob:
+    card = session.plan.card
+    workload = card["workload"]
+    client = workload["client"]
+    planned = session.plan.requests[cell.block, cell.load_point]
+    salt = f"{session.plan.seed}/{cell.cell}" if shared_server(card) else None
+    requests = []
+    for request in planned:
+        tokens = salted(prompt_tokens(session.plan.seed, cell.block, cell.load_point, request), salt)
+        body = request_body(card, model_name(card), tokens.tolist(), request.output_tokens)
+        requests.append(request_bytes(running.target, workload["endpoint"], f"{cell.cell}-{request.index}", body))
+    closed = workload["load_kind"] == "concurrency"
+    think_time = workload["arrivals"].get("think_time", 0.0)
+    return CellJob(
+        running.target,
+        Timeouts(*(round(client[f"timeout_{kind}"] * 1e9) for kind in ("connect", "idle", "total"))),
+        LoadSpec(workload["window"], planned, int(cell.load) if closed else None, round(think_time * 1e9)),
+        requests,
+        session.bundle.root / "events" / f".{cell.cell}.spool",
+    )
+
+
+def _write(
+    session: Session, cell: Cell, load: CellLoad, events: pl.DataFrame, server: pl.DataFrame, counted: int | None
+) -> None:
+    bundle = session.bundle
+    write_parquet(bundle.telemetry("server", cell.cell), server)
+    write_parquet(bundle.telemetry("client", cell.cell), client_frame(cell.cell, session.epoch_ns, load, counted))
+    write_parquet(bundle.events(cell.cell), events)

@@ -1,0 +1,1 @@
+"""The pure plan: card + seed -> cells in order and every request in them."""

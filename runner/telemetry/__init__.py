@@ -1,0 +1,1 @@
+"""Host, server and client telemetry, off the measured path."""

@@ -1,0 +1,53 @@
+"""Telemetry tables (columns: schema/event.py): the client's view of itself, and the server's own metrics."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ...schema.event import CLIENT_COLUMNS, SERVER_COLUMNS
+from ..client.cell import CellLoad
+from ..client.record import polars_type
+from ..engines.probe import Probe
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ServerSample = tuple[int, str, str, str, float]
+
+
+def scrape(probe: Probe, when: str) -> list[ServerSample]:
+    """The server's metrics now: (monotonic ns, 'before' or 'after', name, labels, value)."""
+    now = time.monotonic_ns()
+    return [(now, when, name, labels, value) for name, labels, value in probe.metrics()]
+
+
+def server_frame(cell: str, epoch_ns: int, samples: list[ServerSample]) -> pl.DataFrame:
+    """Samples as the server telemetry table."""
+    import polars as pl
+
+    rows = [(cell, at - epoch_ns, when, name, labels, value) for at, when, name, labels, value in samples]
+    return pl.DataFrame(rows, schema={c.name: polars_type(c) for c in SERVER_COLUMNS}, orient="row")
+
+
+def client_frame(cell: str, epoch_ns: int, load: CellLoad, counted_planned: int | None) -> pl.DataFrame:
+    """The client's view of itself over a cell, one row."""
+    import polars as pl
+
+    def since(at: int | None) -> int | None:
+        return None if at is None else at - epoch_ns
+
+    row = (
+        cell,
+        since(load.load_start),
+        since(load.load_end),
+        since(load.window_start),
+        since(load.window_end),
+        load.wall_start,
+        load.wall_end,
+        load.cpu,
+        load.peak_in_flight,
+        counted_planned,
+        load.plan_exhausted,
+    )
+    return pl.DataFrame([row], schema={c.name: polars_type(c) for c in CLIENT_COLUMNS}, orient="row")

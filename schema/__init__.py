@@ -1,0 +1,1 @@
+"""What every file is: schemas, units, digests, versions, errors. Imports none of ours."""

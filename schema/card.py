@@ -1,0 +1,121 @@
+"""A benchmark card: text in, a located and resolved card out, or every problem it has at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .defaults import fill
+from .digest import digest_json
+from .document import read_document
+from .errors import CardError, InputError, Problem
+from .node import Node, empty_values, merge
+from .phrase import show
+from .resolve import resolve
+from .rules import broken_rules
+from .structure import card_schema, normalise, violations
+from .versions import CARD_VERSION
+
+_LONGEST_CHAIN = 8
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card that validates. `resolved` is what card.resolved.json holds, `digest` its digest; `values` is nested as on
+    the card, and `sources` says for each of its key paths: card, default, or extends FILE."""
+
+    path: str
+    text: str
+    resolved: dict[str, Any]
+    digest: str
+    values: dict[str, Any]
+    sources: Mapping[str, str]
+
+
+def load_card(path: str | os.PathLike[str], installed_revision: str | None = None) -> Card:
+    """Read, check and resolve a card. `analysis.revision: installed` becomes `installed_revision` if that is given.
+
+    Raises CardError with every problem, sorted by place; InputError if the file cannot be read."""
+    file = os.fspath(path)
+    data = _read(file)
+    problems: list[Problem] = []
+    root = _with_bases(data, file, problems, [os.path.realpath(file)])
+    if root is None:
+        raise CardError(problems)
+    newer = _version_problem(root)
+    if newer is not None:
+        raise CardError([*problems, newer])
+    _add(problems, empty_values(root))
+    _add(problems, violations(root))
+    filled = fill(root, file, {problem.path for problem in problems})
+    _add(problems, broken_rules(filled))
+    if problems:
+        raise CardError(problems)
+    if installed_revision is not None and filled.values["analysis"]["revision"] == "installed":
+        filled.values["analysis"]["revision"] = installed_revision
+    resolved = resolve(filled)
+    text = data.decode("utf-8-sig")
+    return Card(file, text, resolved, digest_json(resolved), filled.values, filled.sources)
+
+
+def _read(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"{file}: found nothing to read ({error.strerror}); wanted a card") from None
+
+
+def _add(problems: list[Problem], more: Any) -> None:
+    """Add what is new: where a place already has a problem, a second view of the same fault only confuses."""
+    places = {problem.path for problem in problems if problem.path}
+    problems.extend(problem for problem in more if problem.path not in places)
+
+
+def _with_bases(data: bytes, file: str, problems: list[Problem], chain: list[str]) -> Node | None:
+    """The root of a card, laid over the cards it extends; None if there is nothing to go on with."""
+    root, found = read_document(data, file)
+    problems += found
+    if root is None:
+        return None
+    root = normalise(root, card_schema(), problems)
+    base = root.mapping.get("extends")
+    if base is None or not isinstance(base.value, str):
+        return root
+    under = _base(base, file, problems, chain)
+    return None if under is None else merge(under, root)
+
+
+def _base(node: Node, file: str, problems: list[Problem], chain: list[str]) -> Node | None:
+    """The root of the card that a card extends."""
+    name = str(node.value)
+    target = os.path.join(os.path.dirname(file), name)
+    place = (*node.place, "extends")
+    if os.path.isabs(name):
+        problems.append(Problem(*place, show(name), "a path relative to this card", "cards move between machines"))
+    elif os.path.realpath(target) in chain:
+        problems.append(
+            Problem(*place, f"{show(name)}, which extends this card", "a card that does not lead back here")
+        )
+    elif len(chain) > _LONGEST_CHAIN:
+        problems.append(Problem(*place, f"a chain of {len(chain)} cards", f"at most {_LONGEST_CHAIN}"))
+    else:
+        try:
+            data = Path(target).read_bytes()
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not a path"
+            problems.append(Problem(*place, f"{show(name)}, which cannot be read ({why})", "another card"))
+        else:
+            return _with_bases(data, target, problems, [*chain, os.path.realpath(target)])
+    return None
+
+
+def _version_problem(root: Node) -> Problem | None:
+    """A card of another format version is refused by name; its keys may mean something else."""
+    node = root.mapping.get("card")
+    if node is None or node.value is None or node.value == CARD_VERSION:
+        return None
+    found = f"card format version {show(node.value)}"
+    return Problem(*node.place, "card", found, f"version {CARD_VERSION}, which this benchcard reads")

@@ -1,0 +1,122 @@
+"""The event record: one row an attempt, the columns of `events/<cell id>.parquet`.
+
+All times are int64 nanoseconds of the monotonic clock since the run's monotonic epoch (the `epoch_ns` of the
+`run_started` or `run_resumed` line in attempts.jsonl, which also holds the wall-clock anchor). A time that did not
+happen is null. Latencies are not stored: the analysis derives them, counting from `scheduled`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: What became of an attempt. Only `ok` can be good. The order is the order in which reports list them.
+OUTCOMES: dict[str, str] = {
+    "ok": "a complete reply: HTTP 200, at least one token, and a finish reason",
+    "http_error": "an HTTP status other than 200",
+    "stream_error": "an error object inside a 200, or a reply that is not what HTTP and the API allow",
+    "truncated": "the stream ended without a finish reason",
+    "no_token": "a complete 200 that carried no token",
+    "connect_error": "no connection was made, or it was lost before the first byte of the reply",
+    "timeout_connect": "no connection within timeout_connect",
+    "timeout_idle": "nothing was received for timeout_idle",
+    "timeout_total": "not complete within timeout_total of the scheduled time",
+    "cancelled": "ended by the client because the run was stopped",
+    "client_error": "the client's own fault: no port or file descriptor left",
+    "unsent": "due, but never sent",
+}
+
+PHASES = ("warmup", "measure", "drain")
+
+#: kinds of a token-bearing chunk, as in `chunk_kinds`
+CHUNK_KINDS = ("content", "reasoning", "tool")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name, type (a polars type by name), unit ('' where it has none) and meaning."""
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+
+
+EVENT_COLUMNS: tuple[Column, ...] = (
+    Column("run", "String", "", "run id"),
+    Column("cell", "String", "", "cell id, as in plan.json"),
+    Column("block", "Int32", "", "block number, from 1; spares follow the planned blocks"),
+    Column("arm", "String", "", "baseline or candidate"),
+    Column("load_point", "Int32", "", "index of the load point on the card, from 1"),
+    Column(
+        "load", "Float64", "req/s or concurrent", "the offered load: a rate (open loop) or a concurrency (closed loop)"
+    ),
+    Column("phase", "String", "", "warmup, measure (counted) or drain, by when it was scheduled"),
+    Column("index", "Int64", "", "index of the planned request in its cell, from 0"),
+    Column("conversation", "Int64", "", "conversation, for multi-turn workloads"),
+    Column("turn", "Int32", "", "turn in its conversation"),
+    Column("prefix_group", "Int64", "", "which shared prefix (document) the prompt starts with"),
+    Column("prompt_digest", "String", "", "SHA-256 of the planned prompt, before any salt"),
+    Column("asked_input_tokens", "Int32", "tokens", "planned prompt length"),
+    Column("asked_output_tokens", "Int32", "tokens", "output length asked for (max_tokens)"),
+    Column("input_tokens", "Int32", "tokens", "prompt tokens, as the server reports"),
+    Column("output_tokens", "Int32", "tokens", "output tokens, as the server reports"),
+    Column("cached_tokens", "Int32", "tokens", "prompt tokens found in the prefix cache, as the server reports"),
+    Column(
+        "retokenized_tokens", "Int32", "tokens", "output tokens counted again from the text with the card's tokenizer"
+    ),
+    Column("scheduled", "Int64", "ns", "when the workload says the request starts; latencies count from here"),
+    Column("queued", "Int64", "ns", "when the client took the request up, ready to send it"),
+    Column("connect_start", "Int64", "ns", "when a new connection was asked for; null on a reused one"),
+    Column("connect_end", "Int64", "ns", "when the new connection stood"),
+    Column("sent", "Int64", "ns", "when the request was handed to the socket"),
+    Column("headers", "Int64", "ns", "when the reply's headers were complete"),
+    Column("first_chunk", "Int64", "ns", "when the first event of the reply's body was complete, token or not"),
+    Column("first_token", "Int64", "ns", "when the first token-bearing chunk was complete"),
+    Column("first_answer_token", "Int64", "ns", "when the first chunk with answer text (not reasoning) was complete"),
+    Column("last_token", "Int64", "ns", "when the last token-bearing chunk was complete"),
+    Column("end", "Int64", "ns", "when the reply (or the attempt) ended"),
+    Column("chunk_times", "List(Int64)", "ns", "when each token-bearing chunk was complete, as read from the socket"),
+    Column("chunk_bytes", "List(Int32)", "bytes", "UTF-8 bytes of text in each token-bearing chunk"),
+    Column(
+        "chunk_tokens", "List(Int32)", "tokens", "tokens in each token-bearing chunk, from the card's source of counts"
+    ),
+    Column("chunk_kinds", "List(String)", "", "content, reasoning or tool, for each token-bearing chunk"),
+    Column("token_counts", "String", "", "source of chunk_tokens: chunk (one chunk is one token) or per_chunk_usage"),
+    Column("outcome", "String", "", "what became of the attempt: " + ", ".join(OUTCOMES)),
+    Column("status", "Int32", "", "HTTP status"),
+    Column("finish_reason", "String", "", "finish reason of the reply"),
+    Column("error", "String", "", "error text, redacted; a note on an ok attempt (no [DONE], not streamed)"),
+    Column("streamed", "Boolean", "", "the reply was an event stream"),
+    Column("reads", "Int32", "", "how often the socket was read; fewer reads than chunks means coalescing"),
+    Column("reused", "Boolean", "", "sent on a kept-alive connection"),
+    Column("worker", "Int32", "", "client worker process"),
+    Column("fingerprint", "String", "", "system_fingerprint, as the server reports"),
+    Column("output_digest", "String", "", "SHA-256 of the output text"),
+)
+
+#: telemetry/client-<cell>.parquet: one row, the client's view of itself over the cell
+CLIENT_COLUMNS: tuple[Column, ...] = (
+    Column("cell", "String", "", "cell id"),
+    Column("load_start", "Int64", "ns", "time zero of the cell's schedule"),
+    Column("load_end", "Int64", "ns", "when the last attempt had ended"),
+    Column("window_start", "Int64", "ns", "start of the measured window; null where there was none"),
+    Column("window_end", "Int64", "ns", "end of the measured window (exclusive)"),
+    Column("wall_start", "Int64", "ns", "wall clock (Unix time) read at load_start"),
+    Column("wall_end", "Int64", "ns", "wall clock (Unix time) read at load_end"),
+    Column("cpu", "Int64", "ns", "CPU time of the client process between load_start and load_end"),
+    Column("peak_in_flight", "Int64", "", "most attempts under way at once"),
+    Column(
+        "counted_planned", "Int64", "", "attempts the plan puts into the measured window; null where the load decides"
+    ),
+    Column("plan_exhausted", "Boolean", "", "the load outran the planned requests"),
+)
+
+#: telemetry/server-<cell>.parquet: the server's own metrics before and after the cell
+SERVER_COLUMNS: tuple[Column, ...] = (
+    Column("cell", "String", "", "cell id"),
+    Column("time", "Int64", "ns", "when the metrics were read"),
+    Column("when", "String", "", "before or after the load"),
+    Column("name", "String", "", "metric name as exposed, e.g. vllm:prefix_cache_hits_total"),
+    Column("labels", "String", "", "labels as canonical JSON"),
+    Column("value", "Float64", "", "sample value"),
+)

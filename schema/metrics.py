@@ -1,0 +1,82 @@
+"""The catalogue of metrics: name, unit, better direction and one line of meaning.
+
+The formulas stand once, in `analysis/metrics.py`; a test checks that the two tables hold the same names. A latency
+metric is a statistic of a per-attempt quantity, written `ttft.p95`. Percentiles are the smallest value with at least p
+of the data at or below it (numpy's `inverted_cdf`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of a cell. `better` is 'higher' or 'lower'; `unit` is a base unit; `scale` is 'ratio' or 'proportion'
+    (a proportion may be compared in points)."""
+
+    name: str
+    unit: str
+    better: str
+    scale: str
+    meaning: str
+
+
+SCALARS: tuple[Metric, ...] = (
+    Metric("goodput", "req/s", "higher", "ratio", "good attempts per second of the measured window"),
+    Metric("attainment", "1", "higher", "proportion", "good attempts / attempts"),
+    Metric("error_rate", "1", "lower", "proportion", "attempts whose outcome is not ok / attempts"),
+    Metric(
+        "request_throughput", "req/s", "higher", "ratio", "attempts with outcome ok per second of the measured window"
+    ),
+    Metric(
+        "output_throughput",
+        "tokens/s",
+        "higher",
+        "ratio",
+        "output tokens that arrived in the measured window, per second",
+    ),
+)
+
+LATENCIES: dict[str, str] = {
+    "ttft": "scheduled -> first token-bearing chunk",
+    "ttfa": "scheduled -> first answer token",
+    "tpot": "(last token - first token) / (output tokens - tokens in the first chunk), per attempt",
+    "itl": "gap between token-bearing chunks / tokens in the chunk, repeated for each of its tokens",
+    "icl": "gap between token-bearing chunks, as read from the socket",
+    "e2e": "scheduled -> last token",
+}
+
+STATISTICS = ("mean", "p50", "p90", "p95", "p97", "p99", "max")
+
+#: metrics that only the server's own counters give; usable as evidence
+SERVER_METRICS: dict[str, str] = {
+    "server.prefix_cache_hit_rate": "prompt tokens found in the prefix cache / prompt tokens looked up, over the cell",
+    "server.spec_decode_acceptance_length": "tokens per speculative step: 1 + accepted / drafts, over the cell",
+}
+
+#: their units; '1' is a proportion, written as a percentage on a card
+SERVER_METRIC_UNITS: dict[str, str] = {
+    "server.prefix_cache_hit_rate": "1",
+    "server.spec_decode_acceptance_length": "tokens/step",
+}
+
+_LATENCY_NAME = re.compile(rf"({'|'.join(LATENCIES)})\.({'|'.join(STATISTICS)})")
+
+
+def metric(name: str) -> Metric | None:
+    """The metric of that name, or None if the catalogue has none."""
+    for scalar in SCALARS:
+        if scalar.name == name:
+            return scalar
+    match = _LATENCY_NAME.fullmatch(name)
+    if match is None:
+        return None
+    quantity, statistic = match.groups()
+    return Metric(name, "s", "lower", "ratio", f"{statistic} of {LATENCIES[quantity]}")
+
+
+def metric_names() -> list[str]:
+    """Every name the catalogue knows, scalars first."""
+    return [m.name for m in SCALARS] + [f"{q}.{s}" for q in LATENCIES for s in STATISTICS]

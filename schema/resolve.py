@@ -1,0 +1,151 @@
+"""The resolved card: a filled one in the form that every other part reads (card.resolved.json)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .defaults import Filled
+from .quantity import is_size, parse
+
+_DIRECTIONS = ("must_rise_by", "must_fall_by", "may_rise_by", "may_fall_by", "at_least", "at_most")
+
+
+def resolve(filled: Filled) -> dict[str, Any]:
+    """The resolved card of a filled one without problems. Absent parts are null; no key is missing."""
+    values = filled.values
+    workload = _workload(values["workload"])
+    loads = workload["loads"]
+    ab = values["kind"] == "ab"
+    return {
+        "card": values["card"],
+        "kind": values["kind"],
+        "id": values["id"],
+        "title": values["title"],
+        "decision": values["decision"],
+        "hypothesis": values.get("hypothesis"),
+        "claim": _claim(values["claim"], loads) if ab else None,
+        "guards": [_guard(guard, loads) for guard in values.get("guards") or []],
+        "evidence": [_evidence(item) for item in values.get("evidence") or []],
+        "level": values["level"],
+        "system": _system(values["system"]),
+        "arms": {
+            arm: _arm(values["arms"].get(arm) or {}) for arm in (("baseline", "candidate") if ab else ("baseline",))
+        },
+        "tuning": values["arms"].get("tuning"),
+        "identity": values["identity"],
+        "workload": workload,
+        "objectives": _objectives(values.get("objectives")),
+        "quality": [],
+        "method": _method(values["method"]),
+        "power": _power(values.get("power")),
+        "validity": values["validity"],
+        "analysis": values["analysis"],
+        "second_day": values.get("second_day"),
+        "outputs": values["outputs"],
+    }
+
+
+def _direction(values: dict[str, Any]) -> tuple[str, Any]:
+    return next((key, values[key]) for key in _DIRECTIONS if values.get(key) is not None)
+
+
+def _loads(at: list[float] | str, loads: list[float]) -> list[float]:
+    return list(loads) if isinstance(at, str) else [float(load) for load in at]
+
+
+def _claim(values: dict[str, Any], loads: list[float]) -> dict[str, Any]:
+    direction, threshold = _direction(values)
+    at = values["at"]
+    return {
+        "metric": values["metric"],
+        "direction": direction,
+        "threshold": threshold,
+        "scope": at if isinstance(at, str) else "loads",
+        "at": _loads(at, loads),
+    }
+
+
+def _guard(values: dict[str, Any], loads: list[float]) -> dict[str, Any]:
+    direction, margin = _direction(values)
+    return {"metric": values["metric"], "direction": direction, "margin": margin, "at": _loads(values["at"], loads)}
+
+
+def _evidence(values: dict[str, Any]) -> dict[str, Any]:
+    direction, limit = _direction(values)
+    return {"metric": values["metric"], "arm": values["arm"], "direction": direction, "limit": limit}
+
+
+def _system(values: dict[str, Any]) -> dict[str, Any]:
+    launch = values.get("launch") or {"restart": "never", "ready_within": 300.0}
+    return {
+        "engine": values["engine"],
+        "model": {"path": None} | values["model"],
+        "flags": flags(values.get("flags")),
+        "hardware": values["hardware"],
+        "launch": {"python": None, "command": None, "env": {}, "restart": None, "idle": None, "ready_within": None}
+        | launch,
+        "neighbours": values["neighbours"],
+    }
+
+
+def _arm(values: dict[str, Any]) -> dict[str, Any]:
+    server = values.get("server")
+    if server is not None and server["api_key"] is not None:
+        server = server | {"api_key": {key: name for key, name in server["api_key"].items() if name is not None}}
+    return {
+        "flags": flags(values.get("flags")),
+        "env": values.get("env") or {},
+        "server": server,
+        "expect": values.get("expect") or {},
+    }
+
+
+def flags(values: dict[str, Any] | None) -> dict[str, Any]:
+    """Flags with sizes (`35 GiB`) in bytes; all else as written."""
+    return {
+        name: parse("size", value) if isinstance(value, str) and is_size(value) else value
+        for name, value in (values or {}).items()
+    }
+
+
+def _workload(values: dict[str, Any]) -> dict[str, Any]:
+    rate = values.get("loads") is not None
+    arrivals = values["arrivals"]
+    if arrivals["process"] != "closed":
+        arrivals = {"process": arrivals["process"]}
+    point = values.get("operating_point")
+    client = values["client"] | {"in_flight": None}
+    prefix = values["requests"].get("prefix")
+    if prefix is not None and prefix["documents"] == "unlimited":
+        prefix = prefix | {"documents": None}
+    return {
+        "arrivals": arrivals,
+        "load_kind": "rate" if rate else "concurrency",
+        "loads": [float(load) for load in values["loads" if rate else "concurrency"]],
+        "operating_point": None if point is None else float(point),
+        "window": values["window"],
+        "endpoint": values["endpoint"],
+        "requests": {"lengths": values["requests"]["lengths"], "prefix": prefix},
+        "modality": values["modality"],
+        "priority": values["priority"],
+        "sampling": values["sampling"],
+        "cache_state": values["cache_state"],
+        "client": client,
+    }
+
+
+def _objectives(values: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if values is None else {key: value for key, value in values.items() if value is not None}
+
+
+def _method(values: dict[str, Any]) -> dict[str, Any]:
+    blocks = values.get("blocks") or values["repeats"]
+    return {"blocks": blocks} | {key: values[key] for key in ("seed", "spare_blocks", "pause_between_cells")}
+
+
+def _power(values: dict[str, Any] | None) -> dict[str, Any] | None:
+    return (
+        None
+        if values is None
+        else {"expect": values["expect"]["value"], "chance": values["chance"], "spread": values["spread"]}
+    )

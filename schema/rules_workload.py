@@ -1,0 +1,99 @@
+"""Rules about the workload: arrivals and loads, window, requests, cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .defaults import Filled
+from .errors import Problem
+from .quantity import format_quantity
+
+
+def _loads_fit_arrivals(filled: Filled) -> Iterator[Problem]:
+    """An open loop has rates; a closed one has a number of clients."""
+    process = filled.get("workload", "arrivals", "process")
+    wrong, right = ("loads", "concurrency") if process == "closed" else ("concurrency", "loads")
+    if process is None:
+        return
+    if filled.on_card("workload", wrong) and not filled.on_card("workload", right):
+        found = f"{wrong} with {process} arrivals"
+        example = "concurrency: [1, 4, 16]" if process == "closed" else "loads: [2 req/s, 4 req/s]"
+        yield filled.problem(("workload", wrong), found, example, at_key=True)
+    if process != "closed" and filled.on_card("workload", "arrivals", "think_time"):
+        found = f"think_time with {process} arrivals"
+        yield filled.problem(("workload", "arrivals", "think_time"), found, "it only with process: closed", at_key=True)
+
+
+def _drain_outlasts_timeout(filled: Filled) -> Iterator[Problem]:
+    drain, timeout = filled.get("workload", "window", "drain"), filled.get("workload", "client", "timeout_total")
+    if drain is not None and timeout is not None and drain < timeout:
+        wanted = f"at least client.timeout_total, {format_quantity('duration', timeout)}"
+        hint = "else slow attempts are cut off before they fail"
+        yield filled.problem(("workload", "window", "drain"), format_quantity("duration", drain), wanted, hint)
+
+
+def _timeouts_are_ordered(filled: Filled) -> Iterator[Problem]:
+    """A timeout longer than the total one never fires."""
+    total = filled.get("workload", "client", "timeout_total")
+    for key in ("timeout_connect", "timeout_idle"):
+        path = ("workload", "client", key)
+        value = filled.get(*path)
+        if filled.on_card(*path) and value is not None and total is not None and value > total:
+            wanted = f"at most timeout_total, {format_quantity('duration', total)}"
+            yield filled.problem(path, format_quantity("duration", value), wanted, "else it never fires")
+
+
+def _requests_have_lengths(filled: Filled) -> Iterator[Problem]:
+    where = ("workload", "requests")
+    if filled.get(*where) is not None and not any(filled.on_card(*where, key) for key in ("lengths", "file")):
+        wanted = "the key lengths, as in lengths: {input: 64, output: 64}"
+        yield filled.problem((*where, "lengths"), "nothing", wanted)
+
+
+def _choice_needs_documents(filled: Filled) -> Iterator[Problem]:
+    prefix = ("workload", "requests", "prefix")
+    choice = filled.get(*prefix, "choice") or {}
+    if filled.get(*prefix, "documents") == "unlimited" and choice.get("law") == "zipf":
+        yield filled.problem((*prefix, "choice"), "zipf among unlimited documents", "a number of documents, or uniform")
+
+
+def _requests_fit_context(filled: Filled) -> Iterator[Problem]:
+    """The median request, at least, must fit; longer ones that do not are refused when planned."""
+    limits = [filled.get("system", "model", "context_limit"), filled.get("system", "flags", "max-model-len")]
+    limits = [limit for limit in limits if isinstance(limit, int) and not isinstance(limit, bool)]
+    lengths = ("workload", "requests", "lengths")
+    parts = [filled.get(*lengths, "input", "median"), filled.get(*lengths, "output", "median")]
+    if not limits or None in parts:
+        return
+    longest = sum(parts) + (filled.get("workload", "requests", "prefix", "tokens") or 0)
+    if longest > min(limits):
+        found = f"a median request of {longest:g} tokens"
+        yield filled.problem(
+            lengths, found, f"at most {min(limits)}, the context limit", "prefix, input and output together"
+        )
+
+
+def _cache_can_be_cold(filled: Filled) -> Iterator[Problem]:
+    """Only a server that was just started has a cold cache."""
+    if filled.get("workload", "cache_state") != "cold":
+        return
+    restart = filled.get("system", "launch", "restart")
+    if filled.engine == "openai" or restart == "never":
+        why = "servers that somebody else runs" if filled.engine == "openai" else "restart: never"
+        yield filled.problem(
+            ("workload", "cache_state"),
+            f"cold with {why}",
+            "reset or fresh_prompts",
+            "nothing empties the cache",
+        )
+
+
+WORKLOAD_RULES = (
+    _loads_fit_arrivals,
+    _drain_outlasts_timeout,
+    _timeouts_are_ordered,
+    _requests_have_lengths,
+    _choice_needs_documents,
+    _requests_fit_context,
+    _cache_can_be_cold,
+)

@@ -1,0 +1,2 @@
+from .bundles import MS
+def test_x(): assert MS
