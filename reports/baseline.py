@@ -44,7 +44,7 @@ def _sweep_tables(bundle: Bundle, sweep: list[Json]) -> list[Block]:
         [wording.load(p["load"], bundle.load_unit), *[_metric_cell(_value(p, name), marks) for name in shown]]
         for p in sweep
     ]
-    headings = "Load|#Output throughput|#TTFT p50|#TTFT p95|#TPOT p50|#TPOT p95"
+    headings = "|".join(["Load", *[f"#{wording.metric_title(name)}" for name in shown]])
     blocks: list[Block] = [table(f"Mean ± stdev over {wording.count(repeats, 'repeat')}", headings, rows)]
     if marks:
         blocks.append(Bullets(tuple(f"{mark} {label}" for label, mark in marks.items())))
@@ -54,7 +54,7 @@ def _sweep_tables(bundle: Bundle, sweep: list[Json]) -> list[Block]:
             [wording.load(p["load"], bundle.load_unit), *[_metric_cell(_value(p, name), marks) for name in others]]
             for p in sweep
         ]
-        headings = "|".join(["Load", *[f"#{name.replace('_', ' ').capitalize()}" for name in others]])
+        headings = "|".join(["Load", *[f"#{wording.metric_title(name)}" for name in others]])
         blocks.append(table("The other metrics, mean ± stdev", headings, more))
     return blocks
 
@@ -85,25 +85,33 @@ def _figure(bundle: Bundle, sweep: list[Json], metrics: list[str], name: str, ch
     return Figure(charts.sweep(rows, axis, f"{name}, {shown}", chart_id, caption), caption)
 
 
+def _noise_note(bundle: Bundle, point: Json) -> str | None:
+    moved, same = [], []
+    for metric in ("output_throughput", "ttft.p50", "tpot.p50"):
+        title = wording.metric_title(metric)
+        name = title if "." in metric else title.lower()
+        found = _value(point, metric) or {}
+        mean, stdev = found.get("mean"), found.get("stdev")
+        if not mean or stdev is None:
+            continue
+        if stdev <= 1e-9 * abs(mean):
+            same.append(name)
+            continue
+        share = wording.quantity(2 * stdev / mean, "1", 2)
+        moved.append(f"{name} by more than {wording.quantity(2 * stdev, found['unit'], 2)} ({share})")
+    at = wording.load(point["load"], bundle.load_unit)
+    parts = (
+        [f"At {at}, a later change must move {wording.listing(moved, 'or')} to be told from noise."] if moved else []
+    )
+    if same:
+        parts.append(f"At {at}, every repeat gave the same {wording.listing(same)}, so that noise is not resolved.")
+    return " ".join(parts) or None
+
+
 def noise_notes(bundle: Bundle) -> tuple[str, ...]:
     """What a later change must exceed to be told from noise: twice the spread of the repeats, a rule of thumb."""
-    notes = []
-    for point in bundle.result.get("sweep") or []:
-        parts = []
-        for metric, name in (
-            ("output_throughput", "output throughput"),
-            ("ttft.p50", "TTFT p50"),
-            ("tpot.p50", "TPOT p50"),
-        ):
-            found = _value(point, metric) or {}
-            mean, stdev = found.get("mean"), found.get("stdev")
-            if mean and stdev is not None:
-                share = wording.quantity(2 * stdev / mean, "1", 2)
-                parts.append(f"{name} by more than {wording.quantity(2 * stdev, found['unit'], 2)} ({share})")
-        if parts:
-            at = wording.load(point["load"], bundle.load_unit)
-            notes.append(f"At {at}, a later change must move {wording.listing(parts, 'or')} to be told from noise.")
-    return tuple(notes)
+    notes = [_noise_note(bundle, point) for point in bundle.result.get("sweep") or []]
+    return tuple(note for note in notes if note)
 
 
 def _sweep_section(bundle: Bundle, sweep: list[Json]) -> Section:

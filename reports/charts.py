@@ -42,6 +42,12 @@ def _signed_axis(alt: Any, span: float, percent: bool, ticks: int, title: str) -
     return alt.Axis(format=pattern, tickCount=ticks, title=title, labelExpr="datum.value === 0 ? '0' : datum.label")
 
 
+def _load_channel(alt: Any, loads: Sequence[float], title: str) -> Any:
+    """The loads from zero, a tick at each load that was run: nothing is said between them."""
+    ticks = alt.Axis(title=title, values=[0, *sorted(set(loads))], labelOverlap=True)
+    return alt.X("load:Q", scale=alt.Scale(domain=[0, max(loads) * 1.05], nice=False), axis=ticks)
+
+
 def effect_intervals(rows: Sequence[Row], axis: str, percent: bool, chart_id: str, title: str) -> str:
     """Interval bars. Rows: label, mean, low, high, threshold, claimed (a fraction where `percent`)."""
     import altair as alt
@@ -117,14 +123,14 @@ def goodput_curve(
             means.append({"arm": arm, "load": load, "goodput": sum(here) / len(here)})
     top = max(row["load"] for row in points)
     high = max([row["goodput"] for row in points] + ([top] if diagonal else []))
-    x = alt.X("load:Q", title=axis, scale=alt.Scale(domain=[0, top * 1.05], nice=False))
+    x = _load_channel(alt, [row["load"] for row in points], axis)
     y = alt.Y("goodput:Q", title="goodput, req/s", scale=alt.Scale(domain=[0, (high or 1) * 1.05], nice=False))
     channels = _arm_channels(alt, arms)
     layers = []
     if diagonal:
         ends = [{"load": 0.0, "goodput": 0.0}, {"load": top * 1.05, "goodput": top * 1.05}]
         layers.append(alt.Chart(_data(alt, ends)).mark_line(color=_GREY, strokeWidth=1, clip=True).encode(x=x, y=y))
-        name = [{"load": top * 0.42, "goodput": top * 0.42, "name": "y = x: every request good"}]
+        name = [{"load": top * 0.92, "goodput": top * 0.92, "name": "y = x: every request good"}]
         layers.append(
             alt.Chart(_data(alt, name))
             .mark_text(color="#57606a", align="right", dx=-8, dy=-4, fontSize=11)
@@ -187,8 +193,7 @@ def sweep(rows: Sequence[Row], axis: str, value_axis: str, chart_id: str, title:
         scale=alt.Scale(domain=series, range=["circle", "triangle-up", "square"][: len(series)]),
         legend=alt.Legend() if len(series) > 1 else None,
     )
-    top = max(row["load"] for row in rows)
-    x = alt.X("load:Q", title=axis, scale=alt.Scale(domain=[0, top * 1.05], nice=False), axis=alt.Axis(format="~g"))
+    x = _load_channel(alt, [row["load"] for row in rows], axis)
     means = {(row["series"], row["load"]): row["mean"] for row in rows}
     lines = [{"series": name, "load": load, "value": mean} for (name, load), mean in sorted(means.items())]
     y = alt.Y("value:Q", title=value_axis, scale=alt.Scale(zero=True))

@@ -41,13 +41,13 @@ def _effect_row(bundle: Bundle, effect: Json) -> list[Cell | str]:
     )
     return [
         wording.load(effect["load"], bundle.load_unit),
-        effect["metric"],
-        wording.quantity(effect.get("baseline"), unit, 4),
-        wording.quantity(effect.get("candidate"), unit, 4),
+        word_cell(effect.get("word"), bool(effect.get("claimed"))),
         wording.effect(effect.get("mean"), effect["scale"], unit, effect.get("reason"), effect.get("interval")),
         bounds,
         _threshold(effect),
-        word_cell(effect.get("word"), bool(effect.get("claimed"))),
+        wording.quantity(effect.get("baseline"), unit, 4),
+        wording.quantity(effect.get("candidate"), unit, 4),
+        effect["metric"],
     ]
 
 
@@ -135,7 +135,7 @@ def effect_section(bundle: Bundle) -> Section:
         caution = Paragraph("The run is invalid. These numbers help to find the fault; they answer nothing.", "warn")
     summary = table(
         "Effect and interval against the threshold",
-        f"Load|Metric|#Baseline|#Candidate|#Effect|#{bundle.confidence} interval|#Threshold|Word",
+        f"Load|Word|#Effect|#{bundle.confidence} interval|#Threshold|#Baseline|#Candidate|Metric",
         [_effect_row(bundle, effect) for effect in effects],
     )
     note = Paragraph(
@@ -168,21 +168,21 @@ def guard_section(bundle: Bundle) -> Section:
             [
                 wording.requirement(guard["metric"], guard["direction"], guard["margin"]),
                 wording.load(guard["load"], bundle.load_unit),
-                str(guard.get("blocks", 0)),
+                word_cell(guard["word"]),
                 wording.effect(change, scale, unit, guard.get("reason"), beside),
                 wording.effect(bound, scale, unit, guard.get("reason"), beside),
                 wording.effect(guard.get("limit"), scale, unit, None, beside or None),
                 wording.p_value(guard.get("p")),
-                word_cell(guard["word"]),
+                str(guard.get("blocks", 0)),
             ]
         )
     return section(
         "guards",
         title,
         Paragraph(
-            "A guard passes if the one-sided 95% bound of the change lies within its margin. Every guard must pass."
+            f"A guard passes if the one-sided {bundle.confidence} bound of its change lies within the margin. All must pass."
         ),
-        table("Change against margin", "Guard|Load|#Blocks|#Change|#Bound|#Limit|#p|Word", rows),
+        table("Change against margin", "Guard|Load|Word|#Change|#Bound|#Limit|#p|#Blocks", rows),
     )
 
 
@@ -209,12 +209,12 @@ def evidence_section(bundle: Bundle) -> Section:
             [
                 item["metric"],
                 item["arm"],
+                word_cell(item["word"]),
                 f"{item['direction'].replace('_', ' ')} {wording.quantity(item['limit'], unit)}",
                 wording.quantity_or_reason(item.get("observed"), unit, item.get("reason")),
-                word_cell(item["word"]),
             ]
         )
-    return section("evidence", title, table("Observed against wanted", "Metric|Arm|Wanted|#Observed|Word", rows))
+    return section("evidence", title, table("Observed against wanted", "Metric|Arm|Word|Wanted|#Observed", rows))
 
 
 def hypothesis_section(bundle: Bundle) -> Section:

@@ -50,7 +50,8 @@ def _effect_clause(bundle: Bundle, effect: Json) -> str:
     text = f"At {wording.load(effect['load'], bundle.load_unit)}: {effect['metric']} {value}"
     if effect.get("interval") is None:
         return text
-    return f"{text}, {bundle.confidence} interval {wording.interval(effect['interval'], scale, unit, effect.get('threshold'))}"
+    bounds = wording.interval(effect["interval"], scale, unit, effect.get("threshold"))
+    return f"{text}, {bundle.confidence} interval {bounds}"
 
 
 def _detectable(bundle: Bundle, effect: Json) -> str | None:

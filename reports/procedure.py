@@ -91,9 +91,10 @@ def log_notes(bundle: Bundle) -> Bullets | None:
 def blocks_section(bundle: Bundle) -> Section:
     """Every block, used or not, with its order, its fate and its effect."""
     blocks: list[Json] = bundle.result.get("blocks") or []
-    title = "Blocks"
+    title = "Repeats" if bundle.kind == "baseline" else "Blocks"
+    what = title[:-1].lower()
     if not blocks:
-        return section("blocks", title, Paragraph("No block was run."))
+        return section("blocks", title, Paragraph(f"No {what} was run."))
     by_block = _effects_by_block(bundle)
     effects = [effect for effect in claimed_effects(bundle) if effect["load_point"] in by_block]
     columns = [f"#Effect at {wording.load(effect['load'], bundle.load_unit)}" for effect in effects]
@@ -105,19 +106,18 @@ def blocks_section(bundle: Bundle) -> Section:
             unit = wording.metric_unit(effect["metric"])
             column = list(by_block[effect["load_point"]].values())
             values.append("" if d is None else wording.effect(d, effect["scale"], unit, None, column))
-        reason = "; ".join(part for part in (block.get("reason"), _failed_cells(block)) if part)
+        reason = block.get("reason") or _failed_cells(block)
         rows.append([str(block["block"]), _order(bundle, block), _fate(block), *values, reason])
     used = sum(bool(block.get("used")) for block in blocks)
     wanted = bundle.card.get("method", {}).get("blocks")
     intro = Paragraph(
-        f"{wording.count(used, 'block')} used of {wanted} that the card asks for. A block counts only if every cell of "
+        f"{wording.count(used, what)} used of {wanted} that the card asks for. A {what} counts only if every cell of "
         "it is valid; a spare replaces one that does not, by a rule that sees neither arm nor result."
     )
     log = log_notes(bundle)
     extra: list[Block | None] = [Paragraph("From the attempt log:"), log] if log else []
-    what = "repeat" if bundle.kind == "baseline" else "block"
     caption = f"Each {what} in the order of the plan"
-    headings = "|".join(["#Block", f"Order ({bundle.load_unit})", "Use", *columns, "Reason"])
+    headings = "|".join([f"#{title[:-1]}", f"Order ({bundle.load_unit})", "Use", *columns, "Reason"])
     return section("blocks", title, intro, _block_figure(bundle), table(caption, headings, rows), *extra)
 
 

@@ -28,7 +28,8 @@ from .procedure import (
     validity_section,
 )
 from .read import Bundle, read_bundle
-from .service import attribution_section, goodput_section, latency_section, metrics_section
+from .service import attribution_section, goodput_section, latency_section
+from .summary import metrics_section
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -38,8 +39,9 @@ from benchcard.schema.errors import BundleError
 MARKDOWN = "REPORT.md"
 HTML = "report.html"
 
-# What Markdown would take for markup. A backslash before any of them is plain text again.
-_MARKUP = re.compile(r"([\\`*\[\]<>|~])|(?<![^\W_])(_)|(_)(?![^\W_])|^(#|[-+](?= )|\d+(?=[.)] ))")
+# What Markdown would take for markup. A backslash before any of them is plain text again. (Angle brackets become
+# entities instead: not every renderer lets a backslash stop a tag.)
+_MARKUP = re.compile(r"([\\`*\[\]|~])|(?<![^\W_])(_)|(_)(?![^\W_])|^(#|[-+](?= )|\d+(?=[.)] ))")
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -49,14 +51,14 @@ def _escaped(match: re.Match[str]) -> str:
 
 def markdown_text(text: object) -> str:
     """Plain text as Markdown that shows exactly it: one line, markup escaped, also in a table's cell."""
-    line = " ".join(str(text).split()).replace("&", "&amp;")
+    line = " ".join(str(text).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKUP.sub(_escaped, line)
 
 
 def markdown_code(text: object) -> str:
     """A literal in Markdown: a code span, or escaped text where a code span could not hold it."""
     line = " ".join(str(text).split())
-    return markdown_text(line) if not line or "`" in line or "|" in line else f"`{line}`"
+    return markdown_text(line) if not line or set(line) & set("`|<") else f"`{line}`"
 
 
 def ab_document(bundle: Bundle) -> Document:

@@ -1,38 +1,13 @@
-"""Sections on the service: goodput, missed requests by cause, latency distributions, every metric of each arm."""
+"""Sections on the service: goodput, missed requests by cause, latency distributions."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from benchcard.schema.event import OUTCOMES
 
 from . import charts, wording
-from .document import Block, Bullets, Cell, Figure, Paragraph, Section, section, table
+from .document import Block, Cell, Figure, Paragraph, Section, section, table
 from .read import Bundle, Json
-
-#: fewest values that carry a pooled p90 (one violation allowed; STATISTICS: 64 at p90)
-P90_NEEDS = 64
-
-
-def summary_row(bundle: Bundle, arm: str, load_point: int, metric: str) -> Json | None:
-    """The summary of a metric of an arm at a load, if the analysis has it."""
-    for row in bundle.result.get("summary") or []:
-        if (row["arm"], row["load_point"], row["metric"]) == (arm, load_point, metric):
-            found: Json = row
-            return found
-    return None
-
-
-def _mean_cell(row: Json | None) -> str:
-    if row is None:
-        return "not computed"
-    return wording.mean_stdev(row.get("mean"), row.get("stdev"), row["unit"], row.get("reason"))
-
-
-def load_points(bundle: Bundle) -> list[tuple[int, float]]:
-    """The load points of the card: (number from 1, load)."""
-    loads = bundle.card.get("workload", {}).get("loads") or []
-    return [(index, float(load)) for index, load in enumerate(loads, start=1)]
+from .summary import PERCENTILE_NEEDS, load_points, mean_cell, summary_row
 
 
 def goodput_section(bundle: Bundle) -> Section:
@@ -54,8 +29,8 @@ def goodput_section(bundle: Bundle) -> Section:
         [
             wording.load(load, bundle.load_unit),
             arm,
-            _mean_cell(summary_row(bundle, arm, number, "goodput")),
-            _mean_cell(summary_row(bundle, arm, number, "attainment")),
+            mean_cell(summary_row(bundle, arm, number, "goodput")),
+            mean_cell(summary_row(bundle, arm, number, "attainment")),
         ]
         for number, load in load_points(bundle)
         for arm in bundle.arms
@@ -118,7 +93,9 @@ def _outcomes_table(bundle: Bundle, rows: list[Json]) -> Block:
 
 def attribution_section(bundle: Bundle) -> Section:
     """Attempted = good + each miss by cause, per second and in requests; outcomes."""
+    arms = {arm: index for index, arm in enumerate(bundle.arms)}
     rows: list[Json] = bundle.result.get("attribution") or []
+    rows = sorted(rows, key=lambda row: (row["load_point"], arms.get(row["arm"], len(arms))))
     title = "Missed requests by cause" if bundle.objectives else "Outcomes"
     if not rows:
         return section("attribution", title, Paragraph("No measured window counts, so no request can be attributed."))
@@ -158,7 +135,7 @@ def _latency_figure(bundle: Bundle, metric: str, rows: list[Json]) -> Figure:
         }
         for row in rows
     ]
-    dashed = f" Dashed: the objective, {wording.quantity(limit, 's')}." if limit is not None else ""
+    dashed = f" Vertical dashed line: the objective, {wording.quantity(limit, 's')}." if limit is not None else ""
     caption = f"Distribution of {metric.upper()} at each load: the share of values at or below.{dashed}"
     shown = None if limit is None else limit / factor
     svg = charts.latency_ecdf(data, bundle.arms, f"{metric.upper()}, {unit}", shown, f"latency-{metric}", caption)
@@ -186,7 +163,9 @@ def latency_section(bundle: Bundle) -> Section:
                 here = [row for row in mine if (row["arm"], row["load_point"]) == (arm, number)]
                 n = int(here[0]["n"]) if here else 0
                 tail = (
-                    wording.quantity(_at_percentile(here, 0.9), "s") if n >= P90_NEEDS else f"needs {P90_NEEDS} values"
+                    wording.quantity(_at_percentile(here, 0.9), "s")
+                    if n >= PERCENTILE_NEEDS["p90"]
+                    else f"needs {PERCENTILE_NEEDS['p90']} values"
                 )
                 start = [metric.upper(), wording.load(load, bundle.load_unit), arm, f"{n:,}"]
                 middle = wording.quantity(_at_percentile(here, 0.5), "s") if here else "undefined (no value)"
@@ -199,49 +178,3 @@ def latency_section(bundle: Bundle) -> Section:
     return section(
         "latency", title, note, *figures, table("Pooled percentiles", "Latency|Load|Arm|#Values|#p50|#p90", rows)
     )
-
-
-def _undefined_notes(bundle: Bundle) -> tuple[str, ...]:
-    """Every undefined value, counted by metric and reason over the used cells."""
-    totals: dict[tuple[str, str], int] = {}
-    for row in bundle.result.get("metrics") or []:
-        # the statistics of one quantity leave out the same values: say it once
-        name = str(row["metric"]).split(".")[0]
-        for reason, n in (row.get("undefined") or {}).items():
-            key = (f"{name} in {row['cell']}", reason)
-            totals[key] = max(totals.get(key, 0), int(n))
-    by_metric: dict[str, dict[str, int]] = {}
-    for (name, reason), n in totals.items():
-        reasons = by_metric.setdefault(name.split(" in ")[0], {})
-        reasons[reason] = reasons.get(reason, 0) + n
-    return tuple(f"{name}: {wording.counted_reasons(reasons)}" for name, reasons in sorted(by_metric.items()))
-
-
-def metrics_section(bundle: Bundle) -> Section:
-    """Every metric of each arm at each load: mean over the used blocks ± stdev."""
-    rows: list[Json] = bundle.result.get("summary") or []
-    title = "All metrics"
-    if not rows:
-        return section("metrics", title, Paragraph("No block counts, so no metric has a value."))
-    intro = Paragraph(
-        "Mean ± stdev over the used blocks. Only the claim and the guards have a verdict word; "
-        "everything else here is exploratory."
-    )
-    tables: list[Any] = []
-    for number, load in load_points(bundle):
-        names = dict.fromkeys(row["metric"] for row in rows if row["load_point"] == number)
-        cells: list[list[Cell | str]] = []
-        for name in names:
-            found = [summary_row(bundle, arm, number, name) for arm in bundle.arms]
-            better = next((row["better"] for row in found if row), "")
-            cells.append([name, *[_mean_cell(row) for row in found], better])
-        headings = "|".join(["Metric", *[f"#{arm}" for arm in bundle.arms], "Better"])
-        tables.append(table(f"At {wording.load(load, bundle.load_unit)}", headings, cells))
-    undefined = _undefined_notes(bundle)
-    closing: list[Block] = []
-    if undefined:
-        closing = [
-            Paragraph("Values that are undefined, counted over the used cells and never taken as 0:"),
-            Bullets(undefined),
-        ]
-    return section("metrics", title, intro, *tables, *closing)

@@ -29,10 +29,13 @@ def fixed(value: float, decimals: int, signed: bool = False) -> str:
 
 
 def decimals_for(value: float, digits: int) -> int:
-    """Decimals that show `digits` significant digits of the value (never negative, at most 9)."""
+    """Decimals that show `digits` significant digits of the value (never negative, at most 9).
+
+    A value a rounding error below a power of ten counts as that power.
+    """
     if value == 0 or not math.isfinite(value):
         return 0
-    return min(9, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
+    return min(9, max(0, digits - 1 - math.floor(math.log10(abs(value)) + 1e-9)))
 
 
 def number(value: float | None, digits: int = 3, signed: bool = False) -> str:
@@ -102,7 +105,7 @@ def p_value(p: float | None) -> str:
     """A p value with two significant digits; a very small one as a bound."""
     if p is None:
         return "undefined"
-    return "< 0.0001" if p < 0.0001 else number(p, 2)
+    return "below 0.0001" if p < 0.0001 else number(p, 2)
 
 
 def effect_value(d: float, scale: str) -> float:
@@ -180,6 +183,12 @@ def metric_unit(name: str) -> str:
     if known is not None:
         return known.unit
     return "1" if name in SERVER_METRICS and name.endswith("_rate") else ""
+
+
+def metric_title(name: str) -> str:
+    """A metric's name as a heading: "TTFT p50", "Output throughput"."""
+    quantity_name, dot, statistic = name.partition(".")
+    return f"{quantity_name.upper()} {statistic}" if dot else name.replace("_", " ").capitalize()
 
 
 def load(value: float, load_unit: str) -> str:

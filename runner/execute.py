@@ -155,7 +155,10 @@ class Execution:
             self.log.append("server_died", arm=cell.arm, block=cell.block, cell=cell.cell, why=why)
             self.progress.say(f"{cell.cell}: {why}; its attempts are failures and count")
         assert self._checks is not None
-        checks = self._checks.ask(cell.cell)
+        checks = [
+            {key: check[key] for key in ("name", "passed", "observed", "limit")}
+            for check in self._checks.ask(cell.cell)
+        ]
         valid = all(check["passed"] for check in checks)
         digest = digest_file(self.bundle.events(cell.cell))
         line = self.log.append("cell_ended", cell=cell.cell, events_sha256=digest, valid=valid, checks=checks)

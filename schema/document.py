@@ -6,6 +6,7 @@ reads `no` as false and `1e3` as text, and expands an alias bomb.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -150,7 +151,8 @@ class _Composer:
             node = self._sequence(event, path, depth)
         else:
             assert isinstance(event, yaml.ScalarEvent)
-            node = Node(self._scalar(event, path), self._place(event))
+            written = event.value if event.style is None else ""
+            node = Node(self._scalar(event, path), self._place(event), written=written)
         if anchor is not None:
             self.anchors[anchor] = _Anchored(node, self.nodes - before + 1)
         return node
@@ -234,6 +236,9 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, index: int) -> tuple[str, st
         return "indentation that does not fit, or a value that goes on after its end", "YAML"
     if problem.startswith("mapping values are not allowed"):
         return "a second colon in one value", "a text with a colon in quotes, or the next key on a line of its own"
+    expected = re.fullmatch(r"(?:did not find )?expected (.+?), but (?:got|found) (.+)", problem)
+    if expected is not None:
+        return expected.group(2), expected.group(1).replace("the node content", "a value")
     if problem == "could not find expected ':'":
         return "a line that is neither a key nor a value", "a colon and a space after each key"
     where = f" ({error.context})" if error.context else ""

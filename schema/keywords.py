@@ -14,7 +14,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from .metrics import SERVER_METRICS, metric, metric_names
-from .phrase import did_you_mean, show
+from .phrase import did_you_mean, show, words
 from .quantity import QuantityError, format_quantity, parse
 from .values import base_url, law_of_choice, page_url
 
@@ -40,11 +40,11 @@ def _quantity(_validator: Any, kind: str, instance: Any, schema: dict[str, Any])
         ("x-above", "x-above" not in schema or number > schema["x-above"], "more than"),
         ("x-below", "x-below" not in schema or number < schema["x-below"], "less than"),
     )
-    for keyword, holds, words in checks:
+    for keyword, holds, how in checks:
         if not holds:
             bound = _like(kind, value, part, schema[keyword])
-            exactly = schema.get("x-at-least") == schema.get("x-at-most")
-            yield _error(show(instance), bound if exactly else f"{words} {bound}")
+            exactly = "x-at-least" in schema and schema["x-at-least"] == schema.get("x-at-most")
+            yield _error(show(instance), bound if exactly else f"{how} {bound}", schema.get("x-because", ""))
 
 
 def _like(kind: str, value: Any, part: str, bound: float) -> str:
@@ -61,7 +61,7 @@ def _not_yet_when(validator: Any, cases: list[dict[str, Any]], instance: Any, sc
     for case in cases:
         if validator.evolve(schema=case["when"]).is_valid(instance):
             options = schema.get("enum") or schema.get("x-words") or []
-            wanted = " or ".join(str(option) for option in options) or "another value"
+            wanted = words(options) if options else "another value"
             if "array" in schema.get("type", ""):
                 wanted = f"a list of loads, or {wanted}"
             if schema.get("x-quantity"):
@@ -73,8 +73,8 @@ def _words(_validator: Any, options: list[str], instance: Any, schema: dict[str,
     if not isinstance(instance, str) or instance in options:
         return
     others = {"array": "a list of loads", "integer": "a number"}
-    also = [words for type_, words in others.items() if type_ in schema.get("type", [])]
-    yield _error(show(instance), " or ".join([*also, *options]), did_you_mean(instance, options))
+    also = [phrase for type_, phrase in others.items() if type_ in schema.get("type", [])]
+    yield _error(show(instance), words([*also, *options]), did_you_mean(instance, options))
 
 
 def _fact(_validator: Any, _on: bool, instance: Any, _schema: Any) -> Errors:
@@ -96,11 +96,9 @@ def _metric(_validator: Any, whose: str, instance: Any, _schema: Any) -> Errors:
     if whose == "client" and instance in SERVER_METRICS:
         yield _error(instance, "a metric that the client measures", "the server's own metrics can be evidence")
     elif whose == "server" and metric(instance) is not None:
-        yield _error(instance, " or ".join(names), "evidence comes from the server's own metrics")
+        yield _error(instance, words(names), "evidence comes from the server's own metrics")
     else:
-        wanted = (
-            " or ".join(names) if whose == "server" else "a metric such as goodput, error_rate, ttft.p95 or tpot.p50"
-        )
+        wanted = words(names) if whose == "server" else "a metric such as goodput, error_rate, ttft.p95 or tpot.p50"
         yield _error(show(instance), wanted, did_you_mean(instance, names))
 
 
@@ -130,7 +128,7 @@ def _exactly_one(_validator: Any, keys: list[str], instance: Any, schema: dict[s
         return
     there = [key for key in keys if key in instance]
     if len(there) > 1:
-        yield _error(" and ".join(there), f"one of {' and '.join(keys)}", "", (there[-1],))
+        yield _error(" and ".join(there), "one of them", "", (there[-1],))
     elif not there:
         yield _error(f"neither {' nor '.join(keys)}", "one of them")
 
@@ -153,7 +151,7 @@ def _additional(validator: Any, allowed: Any, instance: Any, schema: dict[str, A
 def _property_names(validator: Any, names: dict[str, Any], instance: Any, _schema: Any) -> Errors:
     for key in instance if isinstance(instance, dict) else ():
         if not validator.evolve(schema=names).is_valid(key):
-            yield _error(f"the name {show(key)}", f"a name that matches {names['pattern']}", "", (key,))
+            yield _error(f"the name {show(key)}", names["x-says"], "", (key,))
 
 
 def _type(validator: Any, types: Any, instance: Any, schema: dict[str, Any]) -> Errors:

@@ -15,11 +15,12 @@ Place = tuple[str, int, int]
 @dataclass(frozen=True)
 class Node:
     """A value with its place. `value` is a scalar, a list of nodes, or a dict of nodes; `keys` holds the place of each
-    key of a mapping."""
+    key of a mapping; `written` is an unquoted scalar's own text (`0.30`), or empty."""
 
     value: object
     place: Place
     keys: dict[str, Place] = field(default_factory=dict)
+    written: str = ""
 
     @property
     def file(self) -> str:

@@ -134,8 +134,8 @@ def parse(kind: str, value: object) -> object:
     if unit is None:
         return _plain(wanted, float(number) if not number.lstrip("+-").isdigit() else int(number))
     if unit not in wanted.units:
-        close = difflib.get_close_matches(unit, wanted.units, n=1, cutoff=0.4)
-        raise QuantityError(show(value), wanted.noun, f"did you mean {number} {close[0]}?" if close else "")
+        close = _likely_unit(unit, wanted.units)
+        raise QuantityError(show(value), wanted.noun, f"did you mean {_spell(number, close)}?" if close else "")
     if not math.isfinite(float(number)):
         raise QuantityError(show(value), "a number that a computer can hold")
     try:
@@ -146,19 +146,33 @@ def parse(kind: str, value: object) -> object:
         raise QuantityError(show(value), str(error)) from None
 
 
+def _close(unit: str, units: dict[str, Fraction]) -> list[str]:
+    return difflib.get_close_matches(unit, units, n=1, cutoff=0.65) if len(unit) > 1 else []
+
+
+def _likely_unit(unit: str, units: dict[str, Fraction]) -> str | None:
+    """The unit that a misspelt one stands for. A hint must not be off by a thousand: `msec` is ms and not sec, and `m`,
+    which may be ms or min, gets none."""
+    same = [name for name in units if name.lower() == unit.lower()]
+    begun = [name for name in units if unit.startswith(name) and name.isalpha()]
+    likely = same or sorted(begun, key=len, reverse=True) or _close(unit, units)
+    return likely[0] if likely else None
+
+
 def _plain(kind: Kind, number: int | float) -> object:
     """A number without a unit: allowed where the kind has a plain form, else refused with what it may have meant."""
     if kind.plain_number is None:
         candidates = " or ".join(_spell(number, unit) for unit in kind.candidates)
-        raise QuantityError(f"{number} without a unit", candidates)
+        raise QuantityError(f"{_scaled(number, 0, '')} without a unit", candidates)
     try:
         return kind.plain_number(number)
     except (ValueError, OverflowError) as error:
         raise QuantityError(str(number), str(error)) from None
 
 
-def _spell(number: int | float, unit: str) -> str:
-    return f"{number}{unit}" if unit == "%" else f"{number} {unit}"
+def _spell(number: int | float | str, unit: str) -> str:
+    text = number if isinstance(number, str) else _scaled(number, 0, "")
+    return text + ("" if unit == "%" or unit.startswith("/") else " ") + unit
 
 
 def is_size(text: str) -> bool:
@@ -195,7 +209,7 @@ def _scaled(value: object, shift: int, unit: str) -> str:
 def _duration(value: object) -> str:
     assert isinstance(value, int | float)
     for size, unit in ((3600, " h"), (60, " min")):
-        if value and value % size == 0 and (size == 60 or value >= 3600) and value >= 2 * size:
+        if 2 * size <= value < 10**9 and value % size == 0:
             return _scaled(value / size, 0, unit)
     if value == 0 or abs(value) >= 1:
         return _scaled(value, 0, " s")

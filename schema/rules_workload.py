@@ -21,7 +21,8 @@ def _loads_fit_arrivals(filled: Filled) -> Iterator[Problem]:
         yield filled.problem(("workload", wrong), found, example, at_key=True)
     if process != "closed" and filled.on_card("workload", "arrivals", "think_time"):
         found = f"think_time with {process} arrivals"
-        yield filled.problem(("workload", "arrivals", "think_time"), found, "it only with process: closed", at_key=True)
+        hint = "it belongs to process: closed"
+        yield filled.problem(("workload", "arrivals", "think_time"), found, "no such key", hint, at_key=True)
 
 
 def _drain_outlasts_timeout(filled: Filled) -> Iterator[Problem]:

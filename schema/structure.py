@@ -14,7 +14,7 @@ from typing import Any
 
 from .errors import Problem
 from .node import Node, Place, locate
-from .phrase import Path, did_you_mean, dotted, show
+from .phrase import Path, did_you_mean, dotted, holds_secret, show, words
 
 Schema = dict[str, Any]
 
@@ -133,9 +133,16 @@ def _finding(error: Any, path: Path, root: Node) -> Problem:
     if error.cause is not None:  # one of our keywords, or a key that is unknown
         at_key = keyword in ("additionalProperties", "x-not-yet")
         said = error.cause
+        if keyword == "additionalProperties" and holds_secret(path[:-1]):  # a key in the wrong place may be the secret
+            found = "an unknown key, which is not shown"
+            return Problem(*locate(root, path, at_key), dotted(path[:-1]), found, said.wanted, said.hint)
         return Problem(*locate(root, path, at_key), dotted(path), said.found, said.wanted, said.hint)
     what, hint = _standard(keyword, wanted, value, error.schema)
-    return Problem(*locate(root, path), dotted(path), show(value, path), what, hint)
+    node = root.at(path)
+    shown = show(node.written if node is not None and node.written else value, path)
+    if keyword == "type" and isinstance(value, str) and not holds_secret(path):
+        shown = f"the text {shown}"
+    return Problem(*locate(root, path), dotted(path), shown, what, hint)
 
 
 _TYPES = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
@@ -149,11 +156,11 @@ def _standard(keyword: str, wanted: Any, value: Any, schema: Schema) -> tuple[st
         quote = "string" in types and isinstance(value, bool | int | float)
         return " or ".join(_TYPES[t] for t in types), "put it in quotes" if quote else ""
     if keyword == "pattern":
-        return schema["description"].rstrip(".") if "description" in schema else f"text that matches {wanted}", ""
+        return schema["x-says"], ""
     if keyword in ("enum", "const"):
         options = wanted if keyword == "enum" else [wanted]
         texts = [option for option in options if isinstance(option, str)]
-        return " or ".join(show(option) for option in options), did_you_mean(value, texts)
+        return words(options), did_you_mean(value, texts)
     bounds = {
         "minimum": f"at least {wanted}",
         "maximum": f"at most {wanted}",
@@ -162,4 +169,4 @@ def _standard(keyword: str, wanted: Any, value: Any, schema: Schema) -> tuple[st
         "maxLength": f"at most {wanted} characters",
         "uniqueItems": "each one once",
     }
-    return bounds.get(keyword, f"a value that satisfies {keyword} {wanted}"), ""
+    return bounds.get(keyword, f"a value that satisfies {keyword} {wanted}"), schema.get("x-because", "")

@@ -55,6 +55,11 @@ def attempt_log(context: Context) -> Iterator[str]:
         yield "attempts.jsonl: does not begin with run_started"
 
 
+def _ended_complete(context: Context) -> bool:
+    ended = context.lines("run_ended")
+    return bool(ended) and ended[-1].get("why") == "complete"
+
+
 def complete(context: Context) -> Iterator[str]:
     """The run came to its planned end."""
     ended = context.lines("run_ended")
@@ -128,7 +133,7 @@ def order(context: Context) -> Iterator[str]:
         for cell in blocks[number].cells:
             if at < len(began) and began[at] == cell.cell:
                 at += 1
-            elif number not in replaced and context.lines("run_ended"):
+            elif number not in replaced and (at < len(began) or _ended_complete(context)):
                 found = began[at] if at < len(began) else "nothing"
                 yield f"attempts.jsonl: cell {cell.cell} was due, and {found} was run"
                 return

@@ -56,11 +56,10 @@ class Connection(asyncio.Protocol):
         attempt.times.append(now)
         attempt.reads.append(data)
         attempt.last_read = now
-        if self._lazy:
-            tail = data if len(data) >= 4 else self._tail + data
-            self._tail = tail[-4:]
-            if not tail.endswith(b"\r\n\r\n"):
-                return
+        tail = data if len(data) >= 4 else self._tail + data
+        self._tail = tail[-4:]
+        if self._lazy and not tail.endswith(b"\r\n\r\n"):
+            return
         self._feed(attempt, now)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -12,7 +12,7 @@ from ...schema.errors import SystemUnderTestError
 from ..client.wire import Target
 from ..plan.blocks import Cell
 from ..secrets import read_key
-from .launch import HOST, launch, model_name, requested_port
+from .launch import HOST, launch, local_argv, model_name, requested_port
 from .probe import Endpoint, Probe
 from .process import ServerProcess, free_port, port_in_use
 
@@ -124,7 +124,12 @@ class Fleet:
             process.stop()
             raise
         self._note(
-            "server_started", arm=arm, block=block, pid=process.pid, argv=spec.argv, model=model_name(self._card)
+            "server_started",
+            arm=arm,
+            block=block,
+            pid=process.pid,
+            argv=local_argv(spec.argv),
+            model=model_name(self._card),
         )
         return Running(arm, block, endpoint, Target(HOST, port, False, "/v1"), process, spec.argv, spec.env)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from dataclasses import dataclass, field
@@ -81,6 +82,14 @@ def launch(card: dict[str, Any], arm: str, port: int, log: str) -> Launch:
     if kind == "simulated":
         return Launch(_simulated(system, common, log) + flag_arguments(flags), env, port)
     return Launch(_vllm(system, common, flags) + flag_arguments(flags), {**_VLLM_ENV, **env}, port)
+
+
+def local_argv(argv: list[str]) -> list[str]:
+    """A command for the record: without this machine's layout. The interpreter by its name alone where its path is absolute,
+    paths below the working directory as relative ones."""
+    here = os.getcwd() + os.sep
+    program = os.path.basename(argv[0]) if os.path.isabs(argv[0]) else argv[0]
+    return [program, *(part.replace(here, "") for part in argv[1:])]
 
 
 def requested_port(card: dict[str, Any], arm: str) -> int | None:

@@ -55,6 +55,7 @@ class ServerProcess:
             self._guard.kill()  # the kernel then kills the server
             self._guard.wait()
         self._status.close()
+        _localise(self.log)
 
     def log_tail(self, lines: int = 5) -> str:
         """The last lines of the server's log, for an error message."""
@@ -62,6 +63,15 @@ class ServerProcess:
             text = self.log.read_bytes()[-8192:].decode("utf-8", "replace")
             return "\n".join(text.strip().splitlines()[-lines:])
         return ""
+
+
+def _localise(log: Path) -> None:
+    """Write paths below the working directory as relative ones: a log is published, this machine's layout is not."""
+    here = f"{os.getcwd()}/".encode()
+    with contextlib.suppress(OSError):
+        text = log.read_bytes()
+        if here in text:
+            log.write_bytes(text.replace(here, b""))
 
 
 def free_port(host: str = "127.0.0.1") -> int:

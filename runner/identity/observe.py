@@ -13,7 +13,7 @@ from typing import Any
 
 from ...schema.digest import digest_file
 from ...schema.errors import SystemUnderTestError
-from ..engines.launch import arm_flags, model_name
+from ..engines.launch import arm_flags, local_argv, model_name
 from ..engines.probe import Probe
 from ..secrets import redact_env
 
@@ -50,7 +50,7 @@ def identify(card: dict[str, Any], arm: str, probe: Probe, argv: list[str] | Non
         fields["process.argv"] = unknown("the server is not started by this run")
         fields["server.url"] = declared(probe.endpoint.url)
     else:
-        fields["process.argv"] = observed([os.path.basename(argv[0]), *argv[1:]])
+        fields["process.argv"] = observed(local_argv(argv))
         fields["process.env"] = observed(redact_env(env))
         fields["host.same_as_client"] = observed(True)
     return {"arm": arm, "fields": fields}

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from benchcard.analysis.__main__ import main
 from benchcard.schema.event import CLIENT_COLUMNS, EVENT_COLUMNS, SERVER_COLUMNS, Column
 
 MS = 1_000_000
@@ -510,13 +511,15 @@ def _json(path: Path, value: Row) -> None:
     path.write_text(json.dumps(value, indent=1))
 
 
-def analyse(bundle: Path, *more: str) -> Row:
-    """The verdict (or baseline) as the process writes it."""
-    done = process("verdict", str(bundle), *more)
-    assert done.returncode == 0, done.stderr
-    folder = Path(more[1]) if more else bundle
-    names = [name for name in ("verdict.json", "inference_baseline.json") if (folder / name).is_file()]
-    result: Row = json.loads((folder / names[0]).read_text())
+def analyse(bundle: Path, *, apart: bool = False) -> Row:
+    """The verdict (or baseline) as the command writes it; `apart` runs it as a process of its own."""
+    if apart:
+        done = process("verdict", str(bundle))
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    else:
+        assert main(["verdict", str(bundle)]) == 0
+    names = [name for name in ("verdict.json", "inference_baseline.json") if (bundle / name).is_file()]
+    result: Row = json.loads((bundle / names[0]).read_text())
     return result
 
 

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-
 from benchcard.analysis.effect import (
     Effect,
     bonferroni_interval,
@@ -80,7 +79,9 @@ def test_a_zero_in_one_block_scales_all_blocks_and_drops_none() -> None:
     assert effect.threshold == 0
     assert effect.d == pytest.approx([c - 1.05 * b for b, c in zip([0.0, *A[1:]], B, strict=True)])
     assert effect.word == "inconclusive"  # one wild block: the interval reaches below zero
-    fall = paired([4.0] * 8, [0.0, 0.1, 0.0, 0.2, 0.0, 0.1, 0.0, 0.0], value=0.5, relative=True, direction="must_fall_by")
+    fall = paired(
+        [4.0] * 8, [0.0, 0.1, 0.0, 0.2, 0.0, 0.1, 0.0, 0.0], value=0.5, relative=True, direction="must_fall_by"
+    )
     assert (fall.scale, fall.d[1], fall.word) == ("scaled", pytest.approx(0.1 - 2.0), "supported")
 
 
@@ -138,12 +139,10 @@ def test_the_sign_flip_interval_is_what_the_test_does_not_reject() -> None:
 
 def test_beyond_sixteen_blocks_the_sign_flip_test_samples_with_a_fixed_seed() -> None:
     d = np.linspace(-0.05, 0.15, 20)
-    first = sign_flip_p(d, 0.0, up=True)
-    assert first == sign_flip_p(d, 0.0, up=True)
-    t, n = d.mean() / (d.std(ddof=1) / math.sqrt(20)), 20
-    from scipy import stats
-
-    assert first == pytest.approx(stats.t.sf(t, n - 1), rel=0.15)
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], size=(200_000, 20))
+    for threshold in (0.02, 0.03, 0.04):
+        exact = np.mean(signs @ (d - threshold) >= (d - threshold).sum() - 1e-12)
+        assert sign_flip_p(d, threshold, up=True) == pytest.approx(exact, abs=0.005)
     bounds, (_, _, lower, upper) = sign_flip_interval(d, 0.025), t_interval(d, 0.95)
     assert bounds == pytest.approx((lower, upper), abs=0.003)
 

@@ -128,7 +128,7 @@ def test_a_scaled_effect_is_drawn_in_its_own_unit(report: object) -> None:
     verdict = bundles.supported()
     verdict["effects"][1].update(scale="scaled", mean=0.5, interval=[0.3, 0.7], threshold=0.0, ratio=None)
     markdown, html = report(verdict)  # type: ignore[operator]
-    assert "+0.50 req/s | 0.30 req/s to 0.70 req/s | 0 req/s" in markdown
+    assert "+0.50 req/s | 0.30 req/s to 0.70 req/s | 0 req/s |" in markdown
     assert "scaled: an arm had no good request in some block" in markdown
     assert html.count("<svg") == 6  # two effect charts now: their units differ
 

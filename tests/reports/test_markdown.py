@@ -58,7 +58,7 @@ def test_whole_text(name: str, tmp_path: Path) -> None:
     ("text", "wanted"),
     [
         ("a|b", r"a\|b"),
-        ("<script>", r"\<script\>"),
+        ("<script>", "&lt;script&gt;"),
         ("[x](y)", r"\[x\](y)"),
         ("![x](y)", r"!\[x\](y)"),
         ("*a* `b` \\", r"\*a\* \`b\` " + "\\\\"),
@@ -77,7 +77,8 @@ def test_markdown_shows_plain_text(text: str, wanted: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"), [("sha256:5e", "`sha256:5e`"), ("a`b", r"a\`b"), ("a|b", r"a\|b"), ("", "")]
+    ("text", "wanted"),
+    [("sha256:5e", "`sha256:5e`"), ("a`b", r"a\`b"), ("a|b", r"a\|b"), ("<b>", "&lt;b&gt;"), ("", "")],
 )
 def test_markdown_code(text: str, wanted: str) -> None:
     assert markdown_code(text) == wanted

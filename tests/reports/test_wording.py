@@ -86,7 +86,7 @@ def test_effect_has_the_digits_of_its_interval() -> None:
         ([0.0844039, 0.1079878], "log", "req/s", "8.8% to 11.4%"),
         ([math.log(0.97), math.log(1.12)], "log", "req/s", "−3% to +12%"),
         ([math.log(0.8), math.log(0.9)], "log", "s", "−20% to −10%"),
-        ([-0.004, 0.006], "difference", "1", "−0.40 pt to +0.60 pt"),
+        ([-0.004, 0.006], "difference", "1", "−0.4 pt to +0.6 pt"),
         ([0.1, 0.1], "scaled", "req/s", "0.100 req/s to 0.100 req/s"),
     ],
 )
@@ -102,7 +102,9 @@ def test_rounding_never_puts_an_end_onto_the_threshold() -> None:
     assert w.interval([math.log(1.05), math.log(1.17)], "log", "req/s", math.log(1.05)).startswith("5.000000%")
 
 
-@pytest.mark.parametrize(("p", "text"), [(1.492e-5, "< 0.0001"), (1 / 256, "0.0039"), (0.99455, "0.99"), (1.0, "1")])
+@pytest.mark.parametrize(
+    ("p", "text"), [(1.492e-5, "below 0.0001"), (1 / 256, "0.0039"), (0.99455, "0.99"), (1.0, "1")]
+)
 def test_p_value(p: float, text: str) -> None:
     assert w.p_value(p) == text
 
@@ -134,7 +136,8 @@ def test_rules_of_the_card() -> None:
         "output": {"min_tokens": 2, "finish": ["stop"]},
     }
     assert w.objectives(rules) == (
-        "the request succeeds; TTFT at most 600 ms; every ICL at most 200 ms; output: at least 2 tokens, finished by stop"
+        "the request succeeds; TTFT at most 600 ms; every ICL at most 200 ms; "
+        "output: at least 2 tokens, finished by stop"
     )
 
 

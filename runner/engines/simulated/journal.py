@@ -8,7 +8,7 @@ once, at the end.
 from __future__ import annotations
 
 import json
-from io import BufferedRandom
+from io import SEEK_END, BufferedRandom
 from pathlib import Path
 
 #: lines kept in memory when there is no file; older ones are dropped, and `dropped` counts them
@@ -57,10 +57,11 @@ def log_line(
 
 
 class Journal:
-    """Where log lines go: a file if there is one, otherwise memory."""
+    """Where log lines go: to the end of a file if there is one, otherwise to memory."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._file: BufferedRandom | None = path.open("w+b") if path else None
+        self._file: BufferedRandom | None = path.open("a+b") if path else None
+        self._start = self._file.seek(0, SEEK_END) if self._file else 0
         self._lines: list[bytes] = []
         self.dropped = 0
 
@@ -77,12 +78,12 @@ class Journal:
             self.dropped += half
 
     def read(self) -> bytes:
-        """All lines that were kept."""
+        """All lines of this engine that were kept; what stood in the file before is not ours."""
         if not self._file:
             return b"".join(self._lines)
-        self._file.seek(0)
+        self._file.seek(self._start)
         text = self._file.read()
-        self._file.seek(0, 2)
+        self._file.seek(0, SEEK_END)
         return text
 
     def close(self) -> None:

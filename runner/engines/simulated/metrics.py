@@ -113,8 +113,8 @@ class EngineMetrics(Collector):
     def _counters(self) -> Iterator[Metric]:
         scheduler = self._scheduler
         for name, meaning, value in (
-            ("prefix_cache_queries", "Prefix cache queries, in number of queried tokens.", scheduler.queries),
-            ("prefix_cache_hits", "Prefix cache hits, in number of cached tokens.", scheduler.hits),
+            ("prefix_cache_queries", "Prefix cache queries, in number of queried tokens.", scheduler.kv.queries),
+            ("prefix_cache_hits", "Prefix cache hits, in number of cached tokens.", scheduler.kv.hits),
             ("num_preemptions", "Cumulative number of preemption from the engine.", scheduler.preemptions),
             ("prompt_tokens", "Number of prefill tokens processed.", self.prompt_tokens),
             ("generation_tokens", "Number of generation tokens processed.", self.generation_tokens),

@@ -136,7 +136,7 @@ def whole_reply(head: Head, text: str, prompt_tokens: int, output_tokens: int, c
     ended = {"logprobs": None, "finish_reason": "length", "stop_reason": None, "token_ids": None}
     echo: dict[str, Any] = {"prompt_logprobs": None, "prompt_token_ids": None}
     if head.chat:
-        message = {"role": "assistant", "content": text}
+        message: dict[str, Any] = {"role": "assistant", "content": text}
         message |= dict.fromkeys(("refusal", "annotations", "audio", "function_call", "reasoning"))
         choice = {"index": 0, "message": message} | ended | {"routed_experts": None}
         echo["prompt_text"] = None

@@ -22,8 +22,8 @@ from collections import deque
 from heapq import heappop, heappush
 from itertools import count
 
-from .cache import BlockPool
 from .config import EngineConfig
+from .kv import KvCache
 from .sequence import Request, Sequence, Step, Timing
 
 _BEFORE_TIME = -(2**63)
@@ -33,15 +33,13 @@ class Scheduler:
     """Runs requests step by step. Add what arrives, then ask for the next step.
 
     Whoever asks for a step promises that everything stamped at or before its start has been added. `latest` is the
-    latest stamp seen; `preemptions`, `queries` and `hits` (prompt tokens looked up and found) are totals.
+    latest stamp or start of a step so far: what is stamped after it is in time.
     """
 
     def __init__(self, config: EngineConfig) -> None:
         self.config = config
-        self.pool = BlockPool(config.num_blocks)
+        self.kv = KvCache(config.num_blocks, config.block_size, config.prefix_caching)
         self.preemptions = 0
-        self.queries = 0
-        self.hits = 0
         self.steps = 0
         self.latest = self._started = self._now = _BEFORE_TIME
         self._order = count()
@@ -83,14 +81,15 @@ class Scheduler:
             return None
         decodes, prefill, emitting = self._schedule()
         end = start + self.config.step_ns(decodes, prefill, self.steps, start)
-        running, used = len(self._running), self.pool.used
+        running, used = len(self._running), self.kv.pool.used
         tokens, finished = self._emit(emitting, end)
         step = Step(
             self.steps, start, end, decodes, prefill, tokens, finished,
-            running, len(self._waiting), used, self.preemptions, self.queries, self.hits,
+            running, len(self._waiting), used, self.preemptions, self.kv.queries, self.kv.hits,
         )  # fmt: skip
         self.steps += 1
         self._started, self._now = start, end
+        self.latest = max(self.latest, start)
         return step
 
     def reset_prefix_cache(self, now: int) -> bool:
@@ -98,7 +97,7 @@ class Scheduler:
         if now < self._now:
             return False
         self._settle()
-        return self.pool.reset()
+        return self.kv.pool.reset()
 
     def _push(self, stamp: int, event: Request | str) -> None:
         if stamp <= self._started:
@@ -123,7 +122,7 @@ class Scheduler:
         """The former step is over: finished sequences give their blocks back, in the order in which they run."""
         if self._done:
             for sequence in self._done:
-                self._drop_blocks(sequence)
+                self.kv.drop(sequence)
             done = {sequence.id for sequence in self._done}
             self._running = [sequence for sequence in self._running if sequence.id not in done]
             self._done = []
@@ -144,7 +143,7 @@ class Scheduler:
         if sequence is None:
             return
         sequence.timing.outcome = "cancelled"
-        self._drop_blocks(sequence)
+        self.kv.drop(sequence)
         if sequence in self._running:
             self._running.remove(sequence)
         elif sequence in self._waiting:
@@ -164,24 +163,24 @@ class Scheduler:
     def _schedule_running(self, budget: int) -> tuple[int, int, list[Sequence]]:
         decodes = prefill = 0
         emitting: list[Sequence] = []
-        running, block_size, caching = self._running, self.config.block_size, self.config.prefix_caching
+        running, block_size = self._running, self.config.block_size
         index = 0
         while index < len(running) and budget:
             sequence = running[index]
             left = sequence.target - sequence.computed
             if left <= 0:
                 computed = sequence.computed + 1
-                if computed > sequence.blocks * block_size and not self._grow(sequence, computed):
+                if computed > sequence.blocks * block_size and not self._make_room(sequence, computed):
                     break
                 sequence.computed = computed
-                if caching and computed % block_size == 0:
-                    self._publish(sequence)
+                if computed % block_size == 0:
+                    self.kv.publish(sequence)
                 decodes += 1
                 budget -= 1
                 emitting.append(sequence)
             else:
                 chunk = min(left, budget)
-                if not self._grow(sequence, sequence.computed + chunk):
+                if not self._make_room(sequence, sequence.computed + chunk):
                     break
                 self._compute(sequence, chunk, emitting)
                 prefill += chunk
@@ -194,71 +193,32 @@ class Scheduler:
         prefill = 0
         while self._waiting and budget and len(self._running) < self.config.max_num_seqs:
             sequence = self._waiting[0]
-            if not self._enter(sequence):
+            if not self.kv.enter(sequence):
                 break
             self._waiting.popleft()
             self._running.append(sequence)
             chunk = min(sequence.target - sequence.computed, budget)
-            self._grow(sequence, sequence.computed + chunk)
+            self.kv.grow(sequence, sequence.computed + chunk)
             self._compute(sequence, chunk, emitting)
             prefill += chunk
             budget -= chunk
         return prefill
 
-    def _enter(self, sequence: Sequence) -> bool:
-        """Take the blocks that are cached, if there is room for all the others that the sequence has to compute."""
-        block_size = self.config.block_size
-        needed = -(-sequence.target // block_size)
-        found: list[bytes] = []
-        if self.config.prefix_caching:
-            limit = (sequence.target - 1) // block_size
-            keys = sequence.keys(limit, block_size)
-            found = keys[: self.pool.hits(keys, limit)]
-        if needed - len(found) > self.pool.free - self.pool.idle_among(found):
-            return False
-        self.pool.hold(found)
-        sequence.held = found
-        sequence.blocks = sequence.published = len(found)
-        sequence.computed = len(found) * block_size
-        if sequence.timing.preempted == 0 and self.config.prefix_caching:
-            sequence.timing.cached_tokens = sequence.computed
-            self.queries += sequence.prompt_tokens
-            self.hits += sequence.computed
-        return True
-
-    def _grow(self, sequence: Sequence, tokens: int) -> bool:
-        """Give the sequence KV blocks for that many tokens, preempting if need be; False if it was preempted itself."""
-        needed = -(-tokens // self.config.block_size) - sequence.blocks
-        if needed <= 0:
-            return True
-        while self.pool.free < needed:
+    def _make_room(self, sequence: Sequence, tokens: int) -> bool:
+        """Blocks for that many tokens of a running sequence, preempting if need be; False if it was preempted itself."""
+        while not self.kv.grow(sequence, tokens):
             victim = self._running.pop()
             self._preempt(victim)
             if victim is sequence:
                 return False
-        self.pool.take(needed)
-        sequence.blocks += needed
-        sequence.private += needed
         return True
 
     def _compute(self, sequence: Sequence, chunk: int, emitting: list[Sequence]) -> None:
         """Prefill the next `chunk` tokens, for which there are blocks."""
         sequence.computed += chunk
-        if self.config.prefix_caching:
-            self._publish(sequence)
+        self.kv.publish(sequence)
         if sequence.computed == sequence.target:
             emitting.append(sequence)
-
-    def _publish(self, sequence: Sequence) -> None:
-        """Let others find the blocks that have become full."""
-        block_size = self.config.block_size
-        full = sequence.computed // block_size
-        keys = sequence.keys(full, block_size)
-        for index in range(sequence.published, full):
-            if self.pool.publish(keys[index]):
-                sequence.held.append(keys[index])
-                sequence.private -= 1
-        sequence.published = full
 
     def _emit(self, emitting: list[Sequence], end: int) -> tuple[list[tuple[str, int]], list[str]]:
         """Each of these sequences gets a token at `end`."""
@@ -276,13 +236,8 @@ class Scheduler:
         return tokens, finished
 
     def _preempt(self, sequence: Sequence) -> None:
-        self._drop_blocks(sequence)
+        self.kv.drop(sequence)
         sequence.target = sequence.prompt_tokens + len(sequence.timing.token_ns)
         sequence.timing.preempted += 1
         self.preemptions += 1
         self._waiting.appendleft(sequence)
-
-    def _drop_blocks(self, sequence: Sequence) -> None:
-        self.pool.release(sequence.held, sequence.private)
-        sequence.held = []
-        sequence.private = sequence.blocks = sequence.computed = sequence.published = 0

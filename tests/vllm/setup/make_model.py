@@ -71,6 +71,8 @@ def check(folder):
 def main(folder, package):
     """Build beside the folder and move it into place when it has been checked: never a half one."""
     folder.parent.mkdir(parents=True, exist_ok=True)
+    for left_by_a_killed_call in folder.parent.glob(".making-*"):
+        shutil.rmtree(left_by_a_killed_call)
     with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as scratch:
         made = Path(scratch, "model")
         made.mkdir()

@@ -1,2 +1,0 @@
-from .bundles import MS
-def test_x(): assert MS

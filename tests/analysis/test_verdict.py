@@ -1,0 +1,365 @@
+"""Bundles end to end, through the process: each word, its reasons and its sentence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import benchcard.analysis
+import pytest
+from benchcard.analysis.metrics import METRICS
+
+from .bundles import Cell, Row, ab_card, analyse, build, process
+
+Good = Callable[[int, str, int], float]
+
+PLACE = (
+    "On atlas-70b with the embedded simulated engine (atlas costs, times divided by 10), for completions: "
+    "120 (median; sigma 0.4) tokens in, 60 (median; sigma 0.5) out, behind 12 shared documents of 1500 tokens (zipf 1.1)"
+)
+TREATMENT = "enable-prefix-caching=true (instead of false)"
+
+
+def gain(*by_load: float, noise: float = 0.01) -> Good:
+    """Attainment of .5 ± .03 in the baseline, times the gain at each load in the candidate, with a little noise."""
+
+    def good(block: int, arm: str, point: int) -> float:
+        base = 0.5 + (block * 5 % 7 - 3) / 100
+        return base if arm == "baseline" else base * by_load[point - 1] + (block * 3 % 5 - 2) * noise
+
+    return good
+
+
+def codes(verdict: Row) -> list[str]:
+    return [row["code"] for row in verdict["because"]]
+
+
+def effect_at(verdict: Row, load: float) -> Row:
+    (row,) = [row for row in verdict["effects"] if row["load"] == load]
+    return dict(row)
+
+
+def test_supported(tmp_path: Path) -> None:
+    verdict = analyse(build(tmp_path, good=gain(1.0, 1.34)), apart=True)
+    assert verdict["verdict"] == "supported"
+    assert codes(verdict) == ["evidence_holds", "evidence_holds", "claim_supported", "guard_passed", "guard_passed"]
+    effect = effect_at(verdict, 20.0)
+    low, high = (round(100 * (ratio - 1)) for ratio in effect["ratio_interval"])
+    size = round(100 * (effect["ratio"] - 1))
+    assert verdict["sentence"] == (
+        f"{PLACE} at 20 req/s, {TREATMENT} raised goodput by {size}% (95% interval {low}% to {high}%) over 8 blocks; "
+        "the threshold was +5%: supported."
+    )
+    assert effect["word"] == "supported"
+    # the load that is not claimed is exploratory: shown, without a word
+    other = effect_at(verdict, 10.0)
+    assert (other["claimed"], other["word"]) == (False, None)
+    assert other["interval"] is not None
+
+
+def test_falsified_although_there_is_a_rise(tmp_path: Path) -> None:
+    card = ab_card(claim__threshold={"value": 0.5, "scale": "relative"})
+    verdict = analyse(build(tmp_path, card, good=gain(1.0, 1.34)), apart=True)
+    assert verdict["verdict"] == "falsified"
+    assert verdict["because"][0] == {
+        "code": "claim_falsified",
+        "text": "goodput at 20 req/s: the interval of the effect lies below the threshold of +50%, although the effect has "
+        "the claimed direction",
+    }
+    assert (
+        "the threshold was +50%: falsified. At 20 req/s there is a rise, smaller than the claim." in verdict["sentence"]
+    )
+
+
+def test_inconclusive_says_what_could_be_seen(tmp_path: Path) -> None:
+    verdict = analyse(build(tmp_path, good=gain(1.0, 1.06, noise=0.03)), apart=True)
+    assert verdict["verdict"] == "inconclusive"
+    assert codes(verdict)[0] == "claim_inconclusive"
+    effect = effect_at(verdict, 20.0)
+    assert effect["smallest_detectable"] > 0
+    assert effect["blocks_needed"] > 8
+    text = verdict["sentence"]
+    assert "the interval spans the threshold: 8 blocks with this spread detect (power 80%) an effect" in text
+    assert f"and {effect['blocks_needed']} blocks would one as far from it as the one seen" in text
+    assert not any(word in text for word in ("trend", "no difference", "almost", "nearly"))
+
+
+def test_mixed_names_each_load(tmp_path: Path) -> None:
+    verdict = analyse(build(tmp_path, good=gain(0.7, 1.34)), apart=True)
+    assert verdict["verdict"] == "mixed"
+    assert verdict["because"][0]["text"] == (
+        "the effect turns around between loads: goodput rose at 20 req/s and fell at 10 req/s"
+    )
+    assert "at 10 req/s lowered goodput by" in verdict["sentence"]
+    assert "at 20 req/s raised goodput by" in verdict["sentence"]
+    assert effect_at(verdict, 10.0)["bonferroni_interval"][1] < 0 < effect_at(verdict, 20.0)["bonferroni_interval"][0]
+
+
+def test_invalid_when_blocks_are_missing(tmp_path: Path) -> None:
+    verdict = analyse(build(tmp_path, good=gain(1.0, 1.34), skip=lambda cell: cell.block > 5), apart=True)
+    assert verdict["verdict"] == "invalid"
+    assert codes(verdict) == ["incomplete"]
+    assert verdict["because"][0]["text"] == (
+        "incomplete: 5 of 8 blocks are valid (block 6: not run; block 7: not run; block 8: not run)"
+    )
+    assert verdict["sentence"].endswith(": invalid.")
+    effect = effect_at(verdict, 20.0)
+    assert (effect["word"], effect["reason"], effect["blocks"]) == (None, "the run is invalid", 5)
+    assert {guard["word"] for guard in verdict["guards"]} == {"indeterminate"}
+
+
+def test_a_spare_takes_the_place_of_a_block_with_an_invalid_cell(tmp_path: Path) -> None:
+    def busy(cell: Cell, row: Row) -> Row:
+        return row | {"cpu": row["load_end"] - row["load_start"]} if cell.cell == "b02-candidate-l1" else row
+
+    verdict = analyse(build(tmp_path, good=gain(1.0, 1.34), client=busy, skip=lambda cell: cell.block > 9))
+    assert verdict["verdict"] == "supported"
+    fates = {row["block"]: (row["used"], row["reason"]) for row in verdict["blocks"]}
+    assert fates[2] == (False, "b02-candidate-l1 failed client_cpu")
+    assert fates[9] == (True, None)
+    assert fates[10] == (False, "spare, not run")
+    assert {row["block"] for row in verdict["metrics"]} == {1, 3, 4, 5, 6, 7, 8, 9}
+    (check,) = [row for row in verdict["validity"] if row["name"] == "client_cpu"]
+    assert (check["passed"], check["observed"], check["where"]) == (False, 1.0, ["b02-candidate-l1"])
+
+
+def test_a_spare_that_was_run_without_need_is_not_used(tmp_path: Path) -> None:
+    verdict = analyse(build(tmp_path, good=gain(1.0, 1.34), skip=lambda cell: cell.block > 9))
+    assert [row["block"] for row in verdict["blocks"] if row["used"]] == list(range(1, 9))
+    assert verdict["blocks"][8]["reason"] == "not needed: enough earlier blocks are valid"
+
+
+def test_a_killed_cell_has_no_events_and_its_block_does_not_count(tmp_path: Path) -> None:
+    bundle = build(tmp_path, good=gain(1.0, 1.34), skip=lambda cell: cell.cell == "b03-baseline-l2" or cell.block > 9)
+    log = bundle / "attempts.jsonl"
+    log.write_text(
+        log.read_text() + json.dumps({"kind": "cell_killed", "cell": "b03-baseline-l2", "why": "kill -9"}) + "\n{"
+    )
+    verdict = analyse(bundle)
+    assert verdict["verdict"] == "supported"
+    assert verdict["blocks"][2]["reason"] == "b03-baseline-l2 has no events (kill -9)"
+    assert verdict["blocks"][8]["used"]
+
+
+def test_evidence_that_fails_comes_first_whatever_the_effect(tmp_path: Path) -> None:
+    def never_hit(cell: Cell, rows: list[Row]) -> list[Row]:
+        return [row | {"value": 0.0} if "hits" in row["name"] else row for row in rows]
+
+    verdict = analyse(build(tmp_path, good=gain(1.0, 1.34), server=never_hit))
+    assert verdict["verdict"] == "inconclusive"
+    assert codes(verdict)[0] == "evidence_fails"
+    assert verdict["sentence"].startswith(
+        "The treatment did not take effect as declared: server.prefix_cache_hit_rate of the candidate: 0%; "
+        "at least 50% was expected. On atlas-70b"
+    )
+    assert effect_at(verdict, 20.0)["word"] == "supported"
+
+
+def test_evidence_that_is_unknown_supports_nothing(tmp_path: Path) -> None:
+    verdict = analyse(build(tmp_path, good=gain(1.0, 1.34), server=lambda cell, rows: None))
+    assert verdict["verdict"] == "inconclusive"
+    assert codes(verdict)[0] == "evidence_unknown"
+    assert verdict["evidence"][0]["observed"] is None
+    assert verdict["evidence"][0]["reason"] == "b01-candidate-l2: the server's metrics were not read"
+
+
+def slower_candidate(cell: Cell, events: list[Row]) -> list[Row]:
+    """The candidate's chunks 10% further apart."""
+    if cell.arm == "baseline":
+        return events
+    out = []
+    for row in events:
+        first = row["first_token"]
+        times = [first + (time - first) * 11 // 10 for time in row["chunk_times"]]
+        out.append(row | {"chunk_times": times, "last_token": times[-1], "end": times[-1]})
+    return out
+
+
+def test_a_regressed_guard_falsifies_by_name(tmp_path: Path) -> None:
+    verdict = analyse(build(tmp_path, good=gain(1.0, 1.34), rows=slower_candidate))
+    assert verdict["verdict"] == "falsified"
+    assert verdict["because"][0] == {
+        "code": "guard_regressed",
+        "text": "the guard tpot.p50 may rise by 3% at 20 req/s regressed",
+    }
+    assert "The guard tpot.p50 may rise by 3% at 20 req/s regressed." in verdict["sentence"]
+    (guard,) = [row for row in verdict["guards"] if row["metric"] == "tpot.p50"]
+    assert guard["change"] == pytest.approx(0.10, abs=0.005)
+
+
+def test_confounded_differences_support_nothing_unless_they_do_not_exist(tmp_path: Path) -> None:
+    card = ab_card(identity__confounded=["host.node"])
+    verdict = analyse(build(tmp_path / "a", card, good=gain(1.0, 1.34)))
+    assert (verdict["verdict"], codes(verdict)[0]) == ("inconclusive", "confounded")
+    assert "Host.node differ between the arms beside the treatment" in verdict["sentence"]
+    same = ab_card(identity__confounded=["host.cpu"])
+    assert analyse(build(tmp_path / "b", same, good=gain(1.0, 1.34)))["verdict"] == "supported"
+
+
+def test_every_load_must_be_supported(tmp_path: Path) -> None:
+    both = ab_card(claim__scope="every_load", claim__at=[10.0, 20.0])
+    verdict = analyse(build(tmp_path / "a", both, good=gain(1.3, 1.34)))
+    assert verdict["verdict"] == "supported"
+    assert "at 10 req/s raised goodput by" in verdict["sentence"]
+    assert "; at 20 req/s raised goodput by" in verdict["sentence"]
+    assert analyse(build(tmp_path / "b", both, good=gain(1.0, 1.34)))["verdict"] == "falsified"
+
+
+def test_some_load(tmp_path: Path) -> None:
+    some = ab_card(claim__scope="some_load", claim__at=[10.0, 20.0])
+    verdict = analyse(build(tmp_path / "a", some, good=gain(1.0, 1.34)))
+    assert verdict["verdict"] == "supported"
+    assert [row["word"] for row in verdict["effects"]] == ["falsified", "supported"]
+    assert effect_at(verdict, 20.0)["p_adjusted"] == pytest.approx(2 * effect_at(verdict, 20.0)["p"])
+    assert analyse(build(tmp_path / "b", some, good=gain(1.0, 1.0)))["verdict"] == "falsified"
+
+
+def test_must_fall_by(tmp_path: Path) -> None:
+    claim = {"metric": "ttft.p50", "direction": "must_fall_by", "threshold": {"value": 0.15, "scale": "relative"}}
+    card = ab_card(claim=claim | {"scope": "loads", "at": [20.0]}, guards=[])
+    verdict = analyse(build(tmp_path, card, good=lambda block, arm, point: 1.0 if arm == "candidate" else 0.2))
+    assert verdict["verdict"] == "supported"
+    assert "lowered ttft.p50 by 89% (95% interval 89% to 89%)" in verdict["sentence"]
+    assert "the threshold was −15%: supported." in verdict["sentence"]
+
+
+def test_nothing_good_anywhere_has_a_defined_answer(tmp_path: Path) -> None:
+    verdict = analyse(build(tmp_path, good=lambda block, arm, point: 0.0))
+    assert verdict["verdict"] == "inconclusive"
+    assert effect_at(verdict, 20.0)["scale"] == "scaled"
+    assert effect_at(verdict, 20.0)["flags"] == ["degenerate"]
+
+
+def test_no_good_request_in_one_baseline_block(tmp_path: Path) -> None:
+    def good(block: int, arm: str, point: int) -> float:
+        return 0.9 - block / 100 if arm == "candidate" else 0.0 if block == 4 else 0.2
+
+    verdict = analyse(build(tmp_path, good=good))
+    assert verdict["verdict"] == "supported"
+    effect = effect_at(verdict, 20.0)
+    assert (effect["scale"], effect["ratio"], len(effect["d"])) == ("scaled", None, 8)
+    assert "zero in some block" in effect["reason"]
+    assert "left goodput at 1.05 × the baseline's +" in verdict["sentence"]
+
+
+def all_fail(_: Cell, events: list[Row]) -> list[Row]:
+    gone = ("first_token", "first_answer_token", "last_token", "output_tokens", "finish_reason")
+    lists = ("chunk_times", "chunk_tokens", "chunk_kinds", "chunk_bytes")
+    failed = dict.fromkeys(gone) | {name: [] for name in lists} | {"outcome": "connect_error"}
+    return [row | failed | {"end": row["scheduled"] + 1} for row in events]
+
+
+def test_all_requests_fail(tmp_path: Path) -> None:
+    claim = {"metric": "ttft.p50", "direction": "must_fall_by", "threshold": {"value": 0.05, "scale": "relative"}}
+    card = ab_card(claim=claim | {"scope": "loads", "at": [20.0]})
+    verdict = analyse(build(tmp_path, card, rows=all_fail))
+    assert verdict["verdict"] == "inconclusive"
+    effect = effect_at(verdict, 20.0)
+    assert (effect["mean"], effect["word"], effect["d"]) == (None, "inconclusive", [None] * 8)
+    assert effect["reason"].startswith("undefined in block 1 (baseline), block 2 (baseline)")
+    assert verdict["attribution"][0]["outcomes"] == {"connect_error": 400}
+    (summary,) = [r for r in verdict["summary"] if (r["arm"], r["load"], r["metric"]) == ("baseline", 20.0, "ttft.p95")]
+    assert (summary["mean"], summary["reason"]) == (None, "undefined in 8 of 8 blocks")
+
+
+def test_one_block_decides_nothing(tmp_path: Path) -> None:
+    card = ab_card(method__blocks=1, method__spare_blocks=0)
+    verdict = analyse(build(tmp_path, card, good=gain(1.0, 1.34)))
+    assert verdict["verdict"] == "inconclusive"
+    effect = effect_at(verdict, 20.0)
+    assert (effect["interval"], effect["flags"], effect["reason"]) == (None, ["few_blocks"], "1 blocks; a word needs 6")
+
+
+def test_a_run_with_nothing_in_it(tmp_path: Path) -> None:
+    verdict = analyse(build(tmp_path, skip=lambda cell: True, identity=False))
+    assert verdict["verdict"] == "invalid"
+    assert verdict["metrics"] == verdict["attribution"] == []
+    unknown = {row["name"] for row in verdict["conditions"] if row["source"] == "unknown"}
+    assert {"identity of baseline", "identity of candidate"} <= unknown
+
+
+def test_conditions_cannot_be_parted_from_the_verdict(tmp_path: Path) -> None:
+    verdict = analyse(build(tmp_path, good=gain(1.0, 1.34), seed=99))
+    conditions = {row["name"]: row for row in verdict["conditions"]}
+    assert conditions["days"]["value"] == "single day"
+    assert conditions["model"]["value"] == "atlas-70b (bfloat16, context 32768)"
+    assert conditions["treatment"]["value"] == TREATMENT
+    assert conditions["arrivals"]["value"] == "open loop, constant"
+    assert conditions["loads"]["value"] == "10 and 20 req/s"
+    assert conditions["cache state"]["value"] == "cold"
+    assert conditions["window"]["value"] == "warm-up 0.5 s, measured 5 s, drain 2 s"
+    assert conditions["objectives"]["value"].startswith("success; ttft ≤ 600 ms; every itl ≤ 150 ms")
+    assert conditions["system.hardware.accelerators"] == {
+        "name": "system.hardware.accelerators",
+        "value": "embedded engine",
+        "source": "unknown",
+    }
+    assert conditions["host.cpu"]["source"] == "observed"
+    assert conditions["gpu.name"] == {"name": "gpu.name", "value": "no accelerator was found", "source": "unknown"}
+    assert "server.enable_prefix_caching (differs between arms)" in conditions
+    assert conditions["seed"]["value"] == "99, drawn for a second day"
+    assert verdict["seed"] == 99
+
+
+def test_the_documents_shape(tmp_path: Path) -> None:
+    bundle = build(tmp_path, good=gain(1.0, 1.34))
+    verdict = analyse(bundle)
+    assert set(verdict) == {
+        "verdict_version", "run", "card", "seed", "revision", "libraries", "verdict", "because", "sentence", "claim",
+        "effects", "guards", "evidence", "validity", "blocks", "conditions", "attribution", "summary", "metrics",
+    }  # fmt: skip
+    assert verdict["verdict_version"] == 1
+    assert set(verdict["libraries"]) == {"numpy", "scipy", "polars"}
+    assert len(verdict["metrics"]) == 8 * 4 * len(METRICS)
+    assert len(verdict["summary"]) == 4 * len(METRICS)
+    for row in verdict["attribution"]:
+        assert row["attempted"] == row["good"] + sum(row["first_cause"].values())
+    assert "NaN" not in (bundle / "verdict.json").read_text()
+    (summary,) = [r for r in verdict["summary"] if (r["arm"], r["load"], r["metric"]) == ("candidate", 20.0, "goodput")]
+    assert summary["mean"] == pytest.approx(effect_at(verdict, 20.0)["candidate"])
+
+
+def test_a_copy_under_another_name_writes_the_same_bytes(tmp_path: Path) -> None:
+    bundle = build(tmp_path / "bundle", good=gain(1.0, 1.34))
+    analyse(bundle)
+    source = Path(benchcard.analysis.__file__).parent
+    shutil.copytree(source, tmp_path / "copy" / "pinned", ignore=shutil.ignore_patterns("__pycache__"))
+    arguments = ["pinned", "verdict", str(bundle), "--out", str(tmp_path / "again")]
+    # it must have loaded nothing of the installed package
+    probe = "import sys, runpy; sys.argv = sys.argv[1:]; sys.path.insert(0, '.')\n"
+    probe += "try:\n    runpy.run_module('pinned', run_name='__main__', alter_sys=True)\n"
+    probe += (
+        "except SystemExit as end:\n    assert not [m for m in sys.modules if m.startswith('benchcard.')]; raise end\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe, *arguments], cwd=tmp_path / "copy", capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "again" / "verdict.json").read_bytes() == (bundle / "verdict.json").read_bytes()
+    for name in ("goodput", "latency"):
+        again = tmp_path / "again" / "series" / f"{name}.parquet"
+        assert again.read_bytes() == (bundle / "series" / f"{name}.parquet").read_bytes()
+
+
+def test_the_checks_of_a_cell_while_the_run_goes_on(tmp_path: Path) -> None:
+    bundle = build(tmp_path, skip=lambda cell: cell.block > 1)
+    done = process("check", str(bundle), stdin="b01-baseline-l1\nb01-candidate-l2\n")
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["cell"] for answer in answers] == ["b01-baseline-l1", "b01-candidate-l2"]
+    assert all(check["passed"] for answer in answers for check in answer["checks"])
+    assert process("check", str(bundle), stdin="b99-baseline-l1\n").returncode == 2
+
+
+def test_order_of_rows_and_blocks_in_time_does_not_matter(tmp_path: Path) -> None:
+    def shuffled(cell: Cell, events: list[Row]) -> list[Row]:
+        return events[::-1]
+
+    first: Any = analyse(build(tmp_path / "a", good=gain(1.0, 1.34)))
+    second: Any = analyse(build(tmp_path / "b", good=gain(1.0, 1.34), rows=shuffled))
+    assert first == second

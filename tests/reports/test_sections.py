@@ -1,0 +1,147 @@
+"""Single sections: what is left out and why, the noise floor, replaced blocks, the attempt log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import bundles
+import pytest
+from benchcard.reports import baseline, procedure, read, service, summary
+from benchcard.reports.document import Section, Table, table
+
+
+def _read(tmp_path: Path, result: bundles.Json, **options: object) -> read.Bundle:
+    return read.read_bundle(bundles.write(tmp_path / "bundle", result, **options))  # type: ignore[arg-type]
+
+
+def _table(section: Section, index: int = 0) -> list[list[str]]:
+    tables = [block for block in section.blocks if isinstance(block, Table)]
+    return [[cell.text for cell in row] for row in tables[index].rows]
+
+
+def _metrics(n: int) -> bundles.Json:
+    """A verdict whose cells have n values of each latency; no reasoning, one token a chunk."""
+    verdict = bundles.supported()
+    names = [f"{q}.{s}" for q in ("ttft", "ttfa", "itl", "icl") for s in ("p50", "p95", "p99")]
+    at = {"arm": "baseline", "load_point": 2, "load": 12.0, "unit": "s"}
+    verdict["summary"] = [
+        {**at, "metric": m, "better": "lower", "mean": 0.1, "stdev": 0.01, "blocks": 8, "values": [], "reason": None}
+        for m in names
+    ]
+    verdict["metrics"] = [
+        {**at, "cell": "b01-baseline-l2", "block": 1, "metric": m, "value": 0.1, "n": n, "undefined": {}} for m in names
+    ]
+    return verdict
+
+
+def test_a_percentile_that_a_block_cannot_carry_is_not_shown(tmp_path: Path) -> None:
+    names, notes = summary.shown_metrics(_read(tmp_path, _metrics(129)))
+    assert names == ["ttft.p50", "itl.p50"]
+    assert notes == [
+        "ttfa is the same as ttft here: no token of reasoning came first.",
+        "icl is the same as itl here: each chunk is one token.",
+        "Not shown, because p95 needs 130 values a block: ttft.p95, itl.p95.",
+        "Not shown, because p99 needs 662 values a block: ttft.p99, itl.p99.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("n", "shown"), [(0, ["p50"]), (130, ["p50", "p95"]), (661, ["p50", "p95"]), (662, ["p50", "p95", "p99"])]
+)
+def test_percentiles_by_number_of_values(n: int, shown: list[str], tmp_path: Path) -> None:
+    names, _ = summary.shown_metrics(_read(tmp_path, _metrics(n)))
+    assert [name.split(".")[1] for name in names if name.startswith("ttft.")] == shown
+
+
+def test_latencies_that_differ_are_both_shown(tmp_path: Path) -> None:
+    verdict = _metrics(700)
+    next(row for row in verdict["summary"] if row["metric"] == "ttfa.p50")["mean"] = 0.2
+    names, notes = summary.shown_metrics(_read(tmp_path, verdict))
+    assert "ttfa.p50" in names
+    assert notes == ["icl is the same as itl here: each chunk is one token."]
+
+
+def test_noise_floor_is_twice_the_spread(tmp_path: Path) -> None:
+    result = bundles.baseline()
+    found = baseline.noise_notes(read.read_bundle(bundles.write(tmp_path / "b", result, bundles.baseline_card())))
+    # throughput 255 ± 5, TTFT 31 ± 1 ms, TPOT 19.5 ± .5 ms
+    assert found[1] == (
+        "At 8 concurrent, a later change must move output throughput by more than 10 tokens/s (3.9%), "
+        "TTFT p50 by more than 2 ms (6.5%) or TPOT p50 by more than 1 ms (5.1%) to be told from noise."
+    )
+
+
+def test_repeats_that_agree_exactly_leave_the_noise_unresolved(tmp_path: Path) -> None:
+    result = bundles.baseline()
+    result["sweep"] = result["sweep"][1:]
+    result["sweep"][0]["metrics"]["output_throughput"]["stdev"] = 0.0
+    found = baseline.noise_notes(read.read_bundle(bundles.write(tmp_path / "b", result, bundles.baseline_card())))
+    assert found[0].endswith(
+        "At 8 concurrent, every repeat gave the same output throughput, so that noise is not resolved."
+    )
+    assert "by more than 0" not in found[0]
+
+
+def test_an_invalid_baseline_says_so_and_why(tmp_path: Path) -> None:
+    result = bundles.baseline()
+    result["valid"] = False
+    result["validity"][0].update(passed=False, observed=None, reason="no client telemetry", where=["b01-baseline-l1"])
+    document = baseline.baseline_document(
+        read.read_bundle(bundles.write(tmp_path / "b", result, bundles.baseline_card()))
+    )
+    assert (document.word, document.tone) == ("invalid", "muted")
+    assert document.because == (
+        "schedule lag failed in b01-baseline-l1: observed undefined (no client telemetry), limit 5 ms. "
+        "run on a quieter machine",
+    )
+
+
+def test_a_replaced_block_and_its_spare_both_stand_in_the_table(tmp_path: Path) -> None:
+    verdict = bundles.supported()
+    verdict["blocks"][2].update(used=False, reason="b03-candidate-l2 failed client_cpu")
+    verdict["blocks"][2]["cells"][0].update(valid=False, failed_checks=["client_cpu"])
+    verdict["blocks"][8].update(used=True, reason=None, cells=verdict["blocks"][1]["cells"])
+    verdict["validity"][1]["passed"] = False
+    bundle = _read(tmp_path, verdict)
+    rows = _table(procedure.blocks_section(bundle))
+    assert rows[2] == ["3", "candidate: 12, 6; baseline: 12, 6", "not used", "", "b03-candidate-l2 failed client_cpu"]
+    # d is listed in the order of the used blocks: 1, 2, 4 … 9; the last is ln(11.05 / 9.95)
+    assert rows[8][2:4] == ["used (spare)", "+11.1%"]
+    validity = procedure.validity_section(bundle)
+    assert "replaced by spares, so the run itself is valid" in validity.blocks[0].text  # type: ignore[union-attr]
+
+
+def test_log_lines_in_words(tmp_path: Path) -> None:
+    log = [
+        {"kind": "run_resumed", "time": "2026-09-23T11:00:00Z"},
+        {"kind": "cell_killed", "time": "2026-09-23T11:01:00Z", "cell": "b02-baseline-l1", "why": "the run was killed"},
+        {"kind": "block_replaced", "time": "2026-09-23T11:02:00Z", "block": 2, "by": 9, "why": "killed cell"},
+        {"kind": "cell_ended", "cell": "b01-baseline-l1"},
+    ]
+    notes = procedure.log_notes(_read(tmp_path, bundles.supported(), log=log))
+    assert notes is not None
+    assert notes.items == (
+        "2026-09-23T11:00:00Z run resumed",
+        "2026-09-23T11:01:00Z cell killed b02-baseline-l1: the run was killed",
+        "2026-09-23T11:02:00Z block replaced block 2 by block 9: killed cell",
+    )
+
+
+def test_a_window_without_length_has_undefined_rates_not_zero(tmp_path: Path) -> None:
+    verdict = bundles.supported()
+    verdict["attribution"][0].update(per_second=None, window_s=None)
+    rows = _table(service.attribution_section(_read(tmp_path, verdict)))
+    assert rows[0][2:] == ["undefined"] * 6
+
+
+def test_without_objectives_nothing_is_called_good(tmp_path: Path) -> None:
+    card = bundles.copy.deepcopy(bundles.CARD)
+    card["objectives"] = None
+    bundle = _read(tmp_path, bundles.supported(), card=card)
+    assert [block.kind for block in service.goodput_section(bundle).blocks] == ["paragraph"]
+    assert service.attribution_section(bundle).title == "Outcomes"
+
+
+def test_a_table_with_a_wrong_row_is_a_bug() -> None:
+    with pytest.raises(ValueError, match="1 cells under 2 headings"):
+        table("caption", "a|#b", [["x"]])
