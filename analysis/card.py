@@ -46,6 +46,8 @@ def check_card(card: Record, where: str) -> None:
     require_version(card, "card", CARD_VERSION, where)
     for path, wanted in _CARD_KEYS.items():
         need(card, path, wanted, where)
+    if not 0 < card["analysis"]["confidence"] < 1:
+        raise BundleError(f"{where}: analysis.confidence is {card['analysis']['confidence']!r}; wanted between 0 and 1")
     if card["kind"] not in ("ab", "baseline"):
         raise BundleError(f"{where}: kind is {card['kind']!r}; wanted ab or baseline")
     if "baseline" not in card["arms"] or (card["kind"] == "ab" and "candidate" not in card["arms"]):
@@ -81,7 +83,9 @@ def _check_rows(card: Record, where: str) -> None:
 
 
 def _check_threshold(row: Record, key: str, where: str) -> None:
-    need(row, f"{key}.value", (int, float), where)
+    value = need(row, f"{key}.value", (int, float), where)
+    if value < 0 or (value >= 1 and row[key].get("scale") == "relative" and "fall" in str(row.get("direction"))):
+        raise BundleError(f"{where}: {key}.value is {value!r}; wanted at least 0, and below 100% for a fall")
     one_of(row[key], "scale", ("relative", "points"), f"{where}: {key}")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from . import wording
 from .cells import Reading
 from .effect import MIN_BLOCKS, Effect, bonferroni_interval, holm, paired
 from .metrics import METRICS
@@ -109,7 +110,7 @@ def _reason(both: Pairs, effect: Effect | None) -> str | None:
     if effect is None:
         return both.reason
     if "few_blocks" in effect.flags:
-        return f"{len(effect.d)} blocks; a word needs {MIN_BLOCKS}"
+        return f"{wording.count(len(effect.d), 'block')}; a word needs {MIN_BLOCKS}"
     if effect.scale == "scaled":
         return "zero in some block, so no log ratio: d = candidate − threshold × baseline, against 0, in all blocks"
     return "all blocks are the same: the sign of mean − threshold decides" if "degenerate" in effect.flags else None

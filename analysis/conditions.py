@@ -36,6 +36,8 @@ def conditions(reading: Reading) -> list[Record]:
         _row("objectives", objectives(card)),
         _row("token counts", token_counts(reading), "observed"),
         _row("blocks", f"{sum(block.used for block in reading.blocks)} of {reading.wanted} used", "observed"),
+        _row("server restarts", plain((card["system"].get("launch") or {}).get("restart", "not declared"))),
+        _row("steady state", "not examined by this revision of the analysis", "unknown"),
         _row("days", "single day", "observed"),
     ]
     rows += [_row(path, why, "unknown") for path, why in sorted(unknowns(card))]

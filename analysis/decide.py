@@ -53,7 +53,7 @@ def decide(
     findings.sort(key=lambda finding: _RANKS[finding.word])
     if findings[0].word == "supported" and confounded:
         names = wording.listed(list(confounded))
-        text = f"{names} differ between the arms beside the treatment; the effect may be theirs"
+        text = f"the arms also differ in {names}, beside the treatment; the effect may come from there"
         findings.insert(0, Finding("inconclusive", "confounded", text))
     word = findings[0].word
     return Verdict("inconclusive" if word == "no treatment" else word, tuple(findings))

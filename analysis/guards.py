@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from . import wording
 from .effect import compare_to, differences, holm, is_degenerate, one_sided_p, rises, t_quantile
 
 #: fewer blocks than this carry no guard
@@ -52,7 +53,7 @@ def guard(
     """Judge one guard from paired blocks. `margin` is a fraction if relative, else in the metric's unit."""
     blocks = len(baseline)
     if blocks < MIN_BLOCKS:
-        return undefined(blocks, f"{blocks} blocks; a guard needs {MIN_BLOCKS}")
+        return undefined(blocks, f"{wording.count(blocks, 'block')}; a guard needs {MIN_BLOCKS}")
     scale, d, limit = differences(baseline, candidate, margin, relative, direction)
     up = rises(direction)
     sign = 1.0 if up else -1.0

@@ -13,6 +13,7 @@ from .cells import Reading
 from .claim import LoadEffect
 from .conditions import confounded, engine, model_name, treatment, workload
 from .decide import Verdict
+from .effect import Effect
 from .power import blocks_needed, smallest_detectable
 from .records import Record
 
@@ -33,7 +34,7 @@ def sentence(
         return f"{place}, this run says nothing about {treatment(card)}: {verdict.findings[0].text}: invalid."
     parts = [_capital(f"{f.text}. ") for f in verdict.findings if f.code == "evidence_fails"]
     shown = [e for e in effects if e.claimed or (verdict.word == "mixed" and e.zero_interval is not None)]
-    blocks = f"over {reading.valid_blocks} blocks"
+    blocks = f"over {wording.count(reading.valid_blocks, 'block')}"
     if len(shown) == 1:
         what = _effect(shown[0], claim, reading)
         parts.append(f"{place} at {wording.load(shown[0].load, kind)}, {treatment(card)} {what} {blocks}")
@@ -88,26 +89,29 @@ def _scaled(at: LoadEffect, claim: Record, level: str) -> str:
 
 def _more(at: LoadEffect, claim: Record, reading: Reading) -> str:
     """What an inconclusive or falsified effect still needs said."""
-    effect, metric = at.effect, str(claim["metric"])
-    kind = str(reading.bundle.card["workload"]["load_kind"])
-    confidence = float(reading.bundle.card["analysis"]["confidence"])
-    where = f" At {wording.load(at.load, kind)}"
+    effect = at.effect
     if effect is None or effect.lower is None or effect.upper is None:
         return ""
-    up = claim["direction"] == "must_rise_by"
+    where = f" At {wording.load(at.load, str(reading.bundle.card['workload']['load_kind']))}"
     if at.word == "falsified":
+        up = claim["direction"] == "must_rise_by"
         if effect.scale != "scaled" and (effect.lower > 0 if up else effect.upper < 0):
             return f"{where} there is {'a rise' if up else 'a fall'}, smaller than the claim."
         return ""
+    if "few_blocks" in effect.flags:
+        return f"{where} there are {at.reason}."
     if not effect.stdev:
-        return f"{where} every block gave the threshold itself." if effect.mean == effect.threshold else ""
-    smallest = smallest_detectable(effect.stdev, len(effect.d), confidence)
-    if smallest is None:
-        return ""
+        return f"{where} every block gave the threshold itself."
+    return where + _detectable(effect, str(claim["metric"]), float(reading.bundle.card["analysis"]["confidence"]))
+
+
+def _detectable(effect: Effect, metric: str, confidence: float) -> str:
+    """What these blocks can see, and how many it would take."""
+    if effect.word != "inconclusive" or not effect.stdev:
+        return " the interval passes the threshold, but not after correction for several loads."
+    blocks = len(effect.d)
+    smallest = smallest_detectable(effect.stdev, blocks, confidence) or 0.0
     size = wording.on_scale(smallest, effect.scale, metric)
-    text = f"{where} the interval spans the threshold: {len(effect.d)} blocks with this spread"
-    text += f" detect (power 80%) an effect {size} beyond it"
-    if at.effect is not None and at.effect.word != "inconclusive":
-        return ""
+    text = f" the interval spans the threshold: {blocks} blocks with this spread detect (power 80%) an effect {size}"
     needed = blocks_needed(abs(effect.mean - effect.threshold), effect.stdev, confidence)
-    return text + (f", and {needed} blocks would one as far from it as the one seen." if needed else ".")
+    return f"{text} beyond it" + (f", and {needed} blocks would one as far from it as the one seen." if needed else ".")

@@ -21,6 +21,11 @@ def loads(values: Sequence[float], load_kind: str) -> str:
     return f"concurrency {numbers}" if load_kind == "concurrency" else f"{numbers} req/s"
 
 
+def count(number: int, noun: str) -> str:
+    """`1 block`, `8 blocks`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def listed(items: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""

@@ -39,7 +39,10 @@ def _data(alt: Any, rows: Sequence[Row]) -> Any:
 def _signed_axis(alt: Any, span: float, percent: bool, ticks: int, title: str) -> Any:
     """Signed labels, digits by the span; zero has no sign."""
     pattern = ("+.0%" if span > 0.1 else "+.1%") if percent else "+.3~g"
-    return alt.Axis(format=pattern, tickCount=ticks, title=title, labelExpr="datum.value === 0 ? '0' : datum.label")
+    zero = "datum.value === 0 ? '0' : datum.label"
+    return alt.Axis(
+        format=pattern, tickCount=ticks, title=title, labelExpr=zero, labelOverlap="parity", labelSeparation=6
+    )
 
 
 def _load_channel(alt: Any, loads: Sequence[float], title: str) -> Any:

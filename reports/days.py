@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import wording
-from .document import Bullets, Cell, Code, Paragraph, Section, section, table
+from .document import Bullets, Cell, Code, Paragraph, Section, Table, section, table
 from .effects import word_cell
 from .read import Bundle, Json
 
@@ -13,34 +13,46 @@ def second_day_section(bundle: Bundle) -> Section:
     title = "Second day"
     found = bundle.reproduction
     if found is None:
-        return section(
-            "second-day",
-            title,
-            Paragraph(
-                "Single day: the same card has not been run again with a fresh seed. In the folder of this report:"
-            ),
-            Code("benchcard reproduce ."),
-        )
-    loads: list[Json] = found.get("loads") or []
-    level = f"{float(found.get('level', 0.9)) * 100:g}%"
-    metric = (bundle.result.get("claim") or {}).get("metric", "")
-    unit, scale = wording.metric_unit(metric), _claim_scale(bundle)
-    days: list[list[Cell | str]] = []
+        alone = "Single day: the same card has not been run again with a fresh seed. In the folder of this report:"
+        return section("second-day", title, Paragraph(alone), Code("benchcard reproduce ."))
+    because = tuple(item["text"] for item in found.get("because") or [])
+    return section(
+        "second-day",
+        title,
+        Paragraph(f"The same card, a fresh seed: {found.get('word', 'unknown')}. The days are compared, never pooled."),
+        Bullets(because) if because else None,
+        _days_table(bundle, found),
+        _difference_table(bundle, found),
+    )
+
+
+def _days_table(bundle: Bundle, found: Json) -> Table:
+    """Each day's effect at each claimed load, with its interval and word."""
+    unit, scale = wording.metric_unit((bundle.result.get("claim") or {}).get("metric", "")), _claim_scale(bundle)
+    rows: list[list[Cell | str]] = []
     for name, label in (("day1", "first"), ("day2", "second")):
         day: Json = found.get(name) or {}
-        for at in day.get("effects") or [day]:
-            days.append(
+        for at in day.get("effects") or []:
+            rows.append(
                 [
                     label,
                     Cell(str(day.get("run", "")), code=True),
                     str(day.get("seed", "")),
-                    wording.load(at["load"], bundle.load_unit) if at.get("load") is not None else "",
+                    wording.load(at["load"], bundle.load_unit),
                     str(at.get("blocks", "")),
                     wording.effect(at.get("mean"), scale, unit, None, at.get("interval")),
                     wording.interval(at.get("interval"), scale, unit),
-                    word_cell(at.get("word") or day.get("verdict")),
+                    word_cell(at.get("word")),
+                    word_cell(day.get("verdict")),
                 ]
             )
+    headings = f"Day|Run|#Seed|Load|#Blocks|#Effect|#{bundle.confidence} interval|Word|Day's verdict"
+    return table("The two days", headings, rows)
+
+
+def _difference_table(bundle: Bundle, found: Json) -> Table:
+    """Day 2 less day 1 at each claimed load, against the margin, on d."""
+    level = f"{float(found.get('level', 0.9)) * 100:g}%"
     rows: list[list[Cell | str]] = [
         [
             wording.load(at["load"], bundle.load_unit),
@@ -51,21 +63,9 @@ def second_day_section(bundle: Bundle) -> Section:
             wording.p_value(at.get("p")),
             word_cell(at.get("word")),
         ]
-        for at in loads
+        for at in found.get("loads") or []
     ]
-    because = tuple(item["text"] if isinstance(item, dict) else str(item) for item in found.get("because") or [])
-    return section(
-        "second-day",
-        title,
-        Paragraph(f"The same card, a fresh seed: {found.get('word', 'unknown')}. The days are compared, never pooled."),
-        Bullets(because) if because else None,
-        table("The two days", f"Day|Run|#Seed|Load|#Blocks|#Effect|#{bundle.confidence} interval|Word", days),
-        table(
-            "Day 2 − day 1, mean d",
-            f"Load|#Difference|#df|#{level} interval|#Margin|#p|Word",
-            rows,
-        ),
-    )
+    return table("Day 2 − day 1, mean d", f"Load|#Difference|#df|#{level} interval|#Margin|#p|Word", rows)
 
 
 def _claim_scale(bundle: Bundle) -> str:

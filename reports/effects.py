@@ -23,6 +23,13 @@ _TONES = {
 }
 
 
+_SCALES = {
+    "log": "the log ratio candidate/baseline",
+    "difference": "the difference candidate − baseline",
+    "scaled": "candidate − the threshold's multiple of the baseline",
+}
+
+
 def word_cell(word: str | None, claimed: bool = True) -> Cell:
     """A verdict word as a cell; what was not claimed has none and is exploratory."""
     if not claimed:
@@ -122,9 +129,10 @@ def _figures(bundle: Bundle, effects: list[Json]) -> list[Figure]:
 def effect_section(bundle: Bundle) -> Section:
     """The effect at each load, its interval against the threshold, and the test behind it."""
     effects: list[Json] = bundle.result.get("effects") or []
+    scales = dict.fromkeys(effect["scale"] for effect in effects) or {"log": None}
     intro = (
         f"Claim: {claim_text(bundle)}. The unit of statistics is the block; "
-        "d is the log ratio candidate/baseline in a block."
+        f"d is {wording.listing([_SCALES.get(s, s) for s in scales], 'or')} in a block."
     )
     if not effects:
         return section(
@@ -180,7 +188,8 @@ def guard_section(bundle: Bundle) -> Section:
         "guards",
         title,
         Paragraph(
-            f"A guard passes if the one-sided {bundle.confidence} bound of its change lies within the margin. All must pass."
+            f"A guard passes if the one-sided {bundle.confidence} bound of its change lies within the margin. "
+            "All must pass."
         ),
         table("Change against margin", "Guard|Load|Word|#Change|#Bound|#Limit|#p|#Blocks", rows),
     )

@@ -24,7 +24,7 @@ FLAGS: dict[str, str] = {
     "effect against the threshold decides",
     "few_blocks": "few blocks: fewer blocks than the sign-flip test needs to reach a decision of its own",
     "scaled": "scaled: an arm had no good request in some block, so ratios do not exist; the effect is candidate − "
-    "(1 + threshold) × baseline, compared with zero, in all blocks",
+    "the threshold's multiple of the baseline, compared with zero, in all blocks",
 }
 
 
@@ -178,8 +178,9 @@ def decision(bundle: Bundle) -> tuple[str, ...]:
     """What the verdict means for the card's question, as short sentences."""
     word = bundle.result["verdict"]
     if word == "supported":
+        guards = "every guard holds" if bundle.result.get("guards") else "the card declares no guard"
         return (
-            "The effect clears the threshold that the card fixed beforehand, and every guard holds.",
+            f"The effect clears the threshold that the card fixed beforehand, and {guards}.",
             "That answers the question for the conditions below, and for no others.",
         )
     by_word = {"falsified": _falsified, "inconclusive": _inconclusive, "mixed": _mixed, "invalid": _invalid}

@@ -80,11 +80,12 @@ def log_notes(bundle: Bundle) -> Bullets | None:
     """What the attempt log says of interruptions, deaths and replacements."""
     notes = []
     for line in bundle.log:
-        where = line.get("cell") or (f"block {line['block']}" if line.get("block") is not None else "")
-        by = f" by block {line['by']}" if line.get("by") is not None else ""
-        why = f": {line['why']}" if line.get("why") else ""
-        parts = (line.get("time"), str(line["kind"]).replace("_", " "), where)
-        notes.append(" ".join(str(part) for part in parts if part) + by + why)
+        what = str(line["kind"]).replace("_", " ")
+        if line["kind"] == "block_replaced":
+            what = f"block {line.get('block')} replaced by block {line.get('by')}"
+        where = f" in {line['cell']}" if line.get("cell") else ""
+        why = f" ({line['why']})" if line.get("why") else ""
+        notes.append(f"{line.get('time', 'at an unknown time')}: {what}{where}{why}")
     return Bullets(tuple(notes)) if notes else None
 
 

@@ -171,7 +171,8 @@ def interval(
     decimals = decimals_for(high - low, 2) if high > low else decimals_for(high, 3)
     if apart_from is not None:
         mark = effect_value(apart_from, scale) / factor
-        while decimals < 6 and any(fixed(end, decimals) == fixed(mark, decimals) for end in (low, high)):
+        near = [end for end in (low, high) if not math.isclose(end, mark, rel_tol=1e-9, abs_tol=1e-12)]
+        while decimals < 6 and any(fixed(end, decimals) == fixed(mark, decimals) for end in near):
             decimals += 1
     signed = low < 0 or high < 0
     return f"{_effect_text(low, decimals, name, signed)} to {_effect_text(high, decimals, name, signed)}"

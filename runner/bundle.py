@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -137,8 +136,3 @@ def write_manifest(bundle: Bundle) -> None:
         "derived": derived,
     }
     write_json(bundle.manifest, document)
-
-
-def copy_card(card: Path, bundle: Bundle) -> None:
-    """Keep the card as it was written."""
-    shutil.copyfile(card, bundle.card)

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any, TextIO
 
+from .people import people_time
 from .plan.blocks import Cell
 from .plan.duration import cell_seconds
 
@@ -70,13 +71,3 @@ class Progress:
     def _clear(self) -> None:
         if self._live:
             print("\r\x1b[K", end="", file=self._stream)
-
-
-def people_time(seconds: float) -> str:
-    """A duration for people: 45 s, 3 min 20 s, 2 h 5 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+import yaml
 
 from .defaults import fill
 from .digest import digest_json
-from .document import read_document
+from .document import read_bytes, read_document
 from .errors import CardError, InputError, Problem
 from .node import Node, empty_values, merge
 from .phrase import show
@@ -25,7 +26,8 @@ _LONGEST_CHAIN = 8
 @dataclass(frozen=True)
 class Card:
     """A card that validates. `resolved` is what card.resolved.json holds, `digest` its digest; `values` is nested as on
-    the card, and `sources` says for each of its key paths: card, default, or extends FILE."""
+    the card, and `sources` says for each of its key paths: card, default, or extends FILE. `text` is the file's own;
+    `standalone` is the same, or, for a card that extends another, one text that resolves to the same without it."""
 
     path: str
     text: str
@@ -33,6 +35,7 @@ class Card:
     digest: str
     values: dict[str, Any]
     sources: Mapping[str, str]
+    standalone: str
 
 
 def load_card(path: str | os.PathLike[str], installed_revision: str | None = None) -> Card:
@@ -45,9 +48,6 @@ def load_card(path: str | os.PathLike[str], installed_revision: str | None = Non
     root = _with_bases(data, file, problems, [os.path.realpath(file)])
     if root is None:
         raise CardError(problems)
-    newer = _version_problem(root)
-    if newer is not None:
-        raise CardError([*problems, newer])
     _add(problems, empty_values(root))
     _add(problems, violations(root))
     filled = fill(root, file, {problem.path for problem in problems})
@@ -58,12 +58,13 @@ def load_card(path: str | os.PathLike[str], installed_revision: str | None = Non
         filled.values["analysis"]["revision"] = installed_revision
     resolved = resolve(filled)
     text = data.decode("utf-8-sig")
-    return Card(file, text, resolved, digest_json(resolved), filled.values, filled.sources)
+    standalone = _standalone(root) if "extends" in root.mapping else text
+    return Card(file, text, resolved, digest_json(resolved), filled.values, filled.sources, standalone)
 
 
 def _read(file: str) -> bytes:
     try:
-        return Path(file).read_bytes()
+        return read_bytes(file)
     except OSError as error:
         raise InputError(f"{file}: found nothing to read ({error.strerror}); wanted a card") from None
 
@@ -79,6 +80,10 @@ def _with_bases(data: bytes, file: str, problems: list[Problem], chain: list[str
     root, found = read_document(data, file)
     problems += found
     if root is None:
+        return None
+    other = _version_problem(root)
+    if other is not None:
+        problems.append(other)
         return None
     root = normalise(root, card_schema(), problems)
     base = root.mapping.get("extends")
@@ -103,13 +108,28 @@ def _base(node: Node, file: str, problems: list[Problem], chain: list[str]) -> N
         problems.append(Problem(*place, f"a chain of {len(chain)} cards", f"at most {_LONGEST_CHAIN}"))
     else:
         try:
-            data = Path(target).read_bytes()
+            data = read_bytes(target)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "not a path"
             problems.append(Problem(*place, f"{show(name)}, which cannot be read ({why})", "another card"))
         else:
             return _with_bases(data, target, problems, [*chain, os.path.realpath(target)])
     return None
+
+
+class _Quoted(yaml.SafeDumper):
+    """Writes every text in quotes, so that no reader takes one for a number or a boolean."""
+
+
+_Quoted.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
+
+
+def _standalone(root: Node) -> str:
+    """The card and what it extends as one text."""
+    plain = root.plain()
+    assert isinstance(plain, dict)
+    without = {key: value for key, value in plain.items() if key != "extends"}
+    return yaml.dump(without, Dumper=_Quoted, sort_keys=False, default_flow_style=None)
 
 
 def _version_problem(root: Node) -> Problem | None:

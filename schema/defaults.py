@@ -11,7 +11,7 @@ from typing import Any
 
 from .errors import Problem
 from .node import Node, locate
-from .phrase import Path, dotted
+from .phrase import KeyPath, dotted
 from .quantity import parse
 from .structure import Schema, card_schema, child, deref, normalise
 from .values import base_url, law_of_choice, page_url
@@ -47,7 +47,7 @@ class Filled:
         """Whether the card itself (or one it extends) names this path."""
         return self.root.at(path) is not None
 
-    def problem(self, path: Path, found: str, wanted: str, hint: str = "", at_key: bool = False) -> Problem:
+    def problem(self, path: KeyPath, found: str, wanted: str, hint: str = "", at_key: bool = False) -> Problem:
         """A problem at a path of the card."""
         return Problem(*locate(self.root, path, at_key), dotted(path), found, wanted, hint)
 
@@ -55,14 +55,14 @@ class Filled:
         """Whether a key has a meaning on a card of this kind and engine."""
         return self.kind in schema.get("x-kinds", [self.kind]) and self.engine in schema.get("x-engines", [self.engine])
 
-    def default(self, path: Path, value: Any) -> None:
+    def default(self, path: KeyPath, value: Any) -> None:
         """Set what depends on other keys, if the card is silent about it."""
         above = self.get(*path[:-1])
         if isinstance(above, dict) and above.get(path[-1]) is None and not self.on_card(*path):
             above[path[-1]] = value
             self.sources[dotted(path)] = "default"
 
-    def forget(self, path: Path) -> None:
+    def forget(self, path: KeyPath) -> None:
         """Drop a default that has no meaning on this card."""
         above = self.get(*path[:-1])
         if isinstance(above, dict) and not self.on_card(*path):
@@ -84,7 +84,7 @@ def _word(root: Node, *path: str) -> str:
     return node.value if node is not None and isinstance(node.value, str) else ""
 
 
-def _mapping(filled: Filled, schema: Schema, node: Node | None, path: Path) -> dict[str, Any]:
+def _mapping(filled: Filled, schema: Schema, node: Node | None, path: KeyPath) -> dict[str, Any]:
     there = node.mapping if node is not None else {}
     keys = list(schema.get("properties", {})) + [key for key in there if key not in schema.get("properties", {})]
     values: dict[str, Any] = {}
@@ -97,9 +97,10 @@ def _mapping(filled: Filled, schema: Schema, node: Node | None, path: Path) -> d
     return values
 
 
-def _value(filled: Filled, schema: Schema, node: Node | None, path: Path) -> Any:
+def _value(filled: Filled, schema: Schema, node: Node | None, path: KeyPath) -> Any:
     """The parsed value of a key, its default, or None."""
-    if dotted(path) in filled.bad:
+    keyed = node is not None and isinstance(node.value, dict) and "properties" in schema
+    if dotted(path) in filled.bad and not keyed:
         return None
     if node is None:
         if "default" not in schema:

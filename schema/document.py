@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import yaml
 
 from .errors import Problem
 from .node import Node, Place, height
-from .phrase import Path, dotted, holds_secret, show
+from .phrase import KeyPath, dotted, holds_secret, show
 from .quantity import QuantityError
 from .scalar import plain_scalar, short
 
@@ -29,6 +30,12 @@ class _UnreadableError(Exception):
     """Reading cannot go on after this problem."""
 
 
+def read_bytes(file: str) -> bytes:
+    """A card's bytes, and no more than it takes to see that there are too many. Raises OSError."""
+    with Path(file).open("rb") as stream:
+        return stream.read(MAX_BYTES + 1)
+
+
 def read_document(data: bytes, file: str) -> tuple[Node | None, list[Problem]]:
     """The root mapping of a card's bytes and the problems on the way; no root if there is nothing to go on with."""
     problems: list[Problem] = []
@@ -41,8 +48,7 @@ def read_document(data: bytes, file: str) -> tuple[Node | None, list[Problem]]:
 def _decode(data: bytes, file: str, problems: list[Problem]) -> str:
     """The text of a card's bytes; its problem and _UnreadableError if they are none."""
     if len(data) > MAX_BYTES:
-        wanted = f"a card of at most {MAX_BYTES:,} bytes"
-        problems.append(Problem(file, 1, 1, "", f"a file of {len(data):,} bytes", wanted))
+        problems.append(Problem(file, 1, 1, "", f"a file of more than {MAX_BYTES:,} bytes", "a card of a sane size"))
         raise _UnreadableError
     try:
         text = data.decode("utf-8-sig")
@@ -117,23 +123,23 @@ class _Composer:
         mark = event.start_mark
         return (self.file, mark.line + 1, mark.column + 1) if mark is not None else (self.file, 1, 1)
 
-    def _problem(self, event: yaml.Event, path: Path, found: str, wanted: str, hint: str = "") -> None:
+    def _problem(self, event: yaml.Event, path: KeyPath, found: str, wanted: str, hint: str = "") -> None:
         shown = "a value that is not shown" if holds_secret(path) else found
         self.problems.append(Problem(*self._place(event), dotted(path), shown, wanted, hint if shown == found else ""))
 
-    def _stop(self, event: yaml.Event, path: Path, found: str, wanted: str) -> _UnreadableError:
+    def _stop(self, event: yaml.Event, path: KeyPath, found: str, wanted: str) -> _UnreadableError:
         self._problem(event, path, found, wanted)
         return _UnreadableError()
 
-    def _count(self, event: yaml.Event, path: Path, nodes: int = 1) -> None:
+    def _count(self, event: yaml.Event, path: KeyPath, nodes: int = 1) -> None:
         self.nodes += nodes
         if self.nodes > MAX_NODES:
             raise self._stop(event, path, f"more than {MAX_NODES:,} values, aliases expanded", "a card of a sane size")
 
-    def _too_deep(self, event: yaml.Event, path: Path) -> _UnreadableError:
+    def _too_deep(self, event: yaml.Event, path: KeyPath) -> _UnreadableError:
         return self._stop(event, path, f"nesting deeper than {MAX_DEPTH} levels", "a card of a sane depth")
 
-    def _node(self, event: yaml.Event, path: Path, depth: int) -> Node:
+    def _node(self, event: yaml.Event, path: KeyPath, depth: int) -> Node:
         self._count(event, path)
         if depth > MAX_DEPTH:
             raise self._too_deep(event, path)
@@ -157,7 +163,7 @@ class _Composer:
             self.anchors[anchor] = _Anchored(node, self.nodes - before + 1)
         return node
 
-    def _alias(self, event: yaml.AliasEvent, path: Path, depth: int) -> Node:
+    def _alias(self, event: yaml.AliasEvent, path: KeyPath, depth: int) -> Node:
         """What the anchor named, counted in full: eight levels of nine aliases are 43 million values."""
         self.aliases += 1
         name = f"the alias *{short(str(event.anchor))}"
@@ -174,13 +180,13 @@ class _Composer:
             raise self._too_deep(event, path)
         return Node(anchored.node.value, self._place(event), anchored.node.keys)
 
-    def _sequence(self, event: yaml.SequenceStartEvent, path: Path, depth: int) -> Node:
+    def _sequence(self, event: yaml.SequenceStartEvent, path: KeyPath, depth: int) -> Node:
         items: list[Node] = []
         while not isinstance(item := self._next(), yaml.SequenceEndEvent):
             items.append(self._node(item, (*path, len(items)), depth + 1))
         return Node(items, self._place(event))
 
-    def _mapping(self, event: yaml.MappingStartEvent, path: Path, depth: int) -> Node:
+    def _mapping(self, event: yaml.MappingStartEvent, path: KeyPath, depth: int) -> Node:
         entries: dict[str, Node] = {}
         keys: dict[str, Place] = {}
         while not isinstance(key_event := self._next(), yaml.MappingEndEvent):
@@ -196,7 +202,7 @@ class _Composer:
             entries[key], keys[key] = value, self._place(key_event)
         return Node(entries, self._place(event), keys)
 
-    def _key(self, event: yaml.Event, path: Path, depth: int) -> str | None:
+    def _key(self, event: yaml.Event, path: KeyPath, depth: int) -> str | None:
         """The text of a key, or None (and a problem) where it is not a plain name."""
         if not isinstance(event, yaml.ScalarEvent):
             self._node(event, path, depth + 1)
@@ -216,7 +222,7 @@ class _Composer:
             self._problem(event, path, found, "a name, in quotes if need be")
         return None
 
-    def _scalar(self, event: yaml.ScalarEvent, path: Path) -> object:
+    def _scalar(self, event: yaml.ScalarEvent, path: KeyPath) -> object:
         """The value of a scalar; None and a problem where it has none."""
         if event.style is not None:
             return event.value

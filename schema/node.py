@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .errors import Problem
-from .phrase import Path, dotted
+from .phrase import KeyPath, dotted
 
 #: file, line and column (from 1)
 Place = tuple[str, int, int]
@@ -45,7 +45,7 @@ class Node:
             return [node.plain() for node in self.value]
         return self.value
 
-    def at(self, path: Path) -> Node | None:
+    def at(self, path: KeyPath) -> Node | None:
         """The node at a path below this one, or None."""
         node: Node | None = self
         for part in path:
@@ -72,7 +72,7 @@ def merge(base: Node, over: Node) -> Node:
     return Node(entries, over.place, keys)
 
 
-def locate(root: Node, path: Path, at_key: bool = False) -> Place:
+def locate(root: Node, path: KeyPath, at_key: bool = False) -> Place:
     """Where a path stands: its value, or (`at_key`) its key; the nearest thing above where it is not on the card."""
     depth = len(path)
     while (node := root.at(path[:depth])) is None:
@@ -85,7 +85,7 @@ def locate(root: Node, path: Path, at_key: bool = False) -> Place:
     return node.place
 
 
-def empty_values(node: Node, path: Path = ()) -> Iterator[Problem]:
+def empty_values(node: Node, path: KeyPath = ()) -> Iterator[Problem]:
     """Keys and items with nothing in them: not a default, but something that was forgotten."""
     if node.value is None:
         wanted = "a value, or the key left out for its default"

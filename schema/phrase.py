@@ -11,15 +11,21 @@ _SECRET = re.compile(
     r"(^|[-_.])(api-?_?key|key|token|secret|password|passwd|credentials?|authorization|bearer)$", re.IGNORECASE
 )
 _LONGEST = 60
+_PLAIN_NAME = re.compile(r"[\w.$@/-]{1,100}")
 
-Path = tuple[str | int, ...]
+#: keys and indexes from the root of a card
+KeyPath = tuple[str | int, ...]
 
 
 def dotted(path: Iterable[str | int]) -> str:
     """A key path as people write it: `guards[0].at`."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = part if _PLAIN_NAME.fullmatch(part) else show(repr(part))
+            text += f".{name}" if text else name
     return text
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .card import Card
-from .phrase import Path, dotted
+from .phrase import KeyPath, dotted
 from .quantity import format_quantity
 from .structure import Schema, card_schema, child, deref
 
@@ -30,7 +30,7 @@ def render_card(card: Card) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(card: Card, schema: Schema, value: Any, path: Path) -> Iterator[tuple[str, str, str]]:
+def _rows(card: Card, schema: Schema, value: Any, path: KeyPath) -> Iterator[tuple[str, str, str]]:
     """The leaves of a value: path, text, source."""
     nested = "properties" in schema or "additionalProperties" in schema
     if isinstance(value, dict) and nested and set(value) != {"unknown"}:
@@ -48,7 +48,7 @@ def _rows(card: Card, schema: Schema, value: Any, path: Path) -> Iterator[tuple[
     yield dotted(path), value_as_written(schema, value), _source(card, path)
 
 
-def _source(card: Card, path: Path) -> str:
+def _source(card: Card, path: KeyPath) -> str:
     """Where a leaf came from: what is known of it or of the nearest thing above it."""
     for end in range(len(path), 0, -1):
         if dotted(path[:end]) in card.sources:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from .defaults import Filled
 from .errors import Problem
-from .phrase import Path
+from .phrase import KeyPath
 from .rules_claim import CLAIM_RULES
 from .rules_system import SYSTEM_RULES
 from .rules_workload import WORKLOAD_RULES
@@ -27,7 +27,7 @@ def broken_rules(filled: Filled) -> list[Problem]:
     return meaningless + [p for p in found if not p.path.startswith(places)] if places else found
 
 
-def _meaningless(filled: Filled, schema: Schema, path: Path) -> Iterator[Problem]:
+def _meaningless(filled: Filled, schema: Schema, path: KeyPath) -> Iterator[Problem]:
     """Keys that have no meaning for the card's kind or engine: they would be ignored, so they are refused."""
     for key in schema.get("properties", {}):
         if not filled.on_card(*path, key):
@@ -42,7 +42,7 @@ def _meaningless(filled: Filled, schema: Schema, path: Path) -> Iterator[Problem
             yield from _meaningless(filled, below, here)
 
 
-def _no_meaning(filled: Filled, path: Path, where: str, only: list[str], what: str) -> Problem:
+def _no_meaning(filled: Filled, path: KeyPath, where: str, only: list[str], what: str) -> Problem:
     hint = f"it belongs to the {what} {' or '.join(only)}"
     return filled.problem(path, f"{path[-1]}, which has no meaning for {where}", "no such key", hint, at_key=True)
 

@@ -8,14 +8,14 @@ from typing import Any
 from .defaults import Filled
 from .errors import Problem
 from .metrics import SERVER_METRIC_UNITS, Metric, metric
-from .phrase import Path, show
+from .phrase import KeyPath, show
 from .quantity import format_quantity
 
 _RISE = ("must_rise_by", "may_rise_by")
 _BOUNDS = ("must_rise_by", "must_fall_by", "may_rise_by", "may_fall_by")
 
 
-def _statements(filled: Filled) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _statements(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
     """The claim and the guards: what names a metric, a bound and loads."""
     claim = filled.get("claim")
     if isinstance(claim, dict):
@@ -25,7 +25,7 @@ def _statements(filled: Filled) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield ("guards", index), guard
 
 
-def _bounded(filled: Filled) -> Iterator[tuple[Path, Metric, str, dict[str, Any]]]:
+def _bounded(filled: Filled) -> Iterator[tuple[KeyPath, Metric, str, dict[str, Any]]]:
     """Each statement with a known metric and a bound: the bound's path, the metric, the bound's key and value."""
     for path, statement in _statements(filled):
         known = metric(statement.get("metric") or "")
@@ -66,7 +66,7 @@ def _at_declared_loads(filled: Filled) -> Iterator[Problem]:
     if not loads:
         return
     wanted = ", ".join(format_quantity(kind, load) for load in loads)
-    named: list[tuple[Path, Any]] = [(("workload", "operating_point"), filled.get("workload", "operating_point"))]
+    named: list[tuple[KeyPath, Any]] = [(("workload", "operating_point"), filled.get("workload", "operating_point"))]
     for path, statement in _statements(filled):
         if filled.on_card(*path, "at") and isinstance(statement.get("at"), list):
             named += [((*path, "at", index), load) for index, load in enumerate(statement["at"])]
@@ -140,7 +140,7 @@ def _evidence_limits(filled: Filled) -> Iterator[Problem]:
     for index, item in enumerate(filled.get("evidence") or []):
         unit = SERVER_METRIC_UNITS.get((item or {}).get("metric") or "")
         for key in ("at_least", "at_most"):
-            path: Path = ("evidence", index, key)
+            path: KeyPath = ("evidence", index, key)
             if unit is None or not filled.on_card(*path) or item.get(key) is None:
                 continue
             written = filled.root.mapping["evidence"].items[index].mapping[key].value

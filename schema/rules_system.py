@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from .defaults import Filled
 from .errors import Problem
 from .node import Node
-from .phrase import Path, is_secret_name
+from .phrase import KeyPath, is_secret_name
 from .resolve import flags
 
 #: flags that the runner sets itself, and the key of the card that says what they should be
@@ -22,7 +22,7 @@ _OURS = {
 _ARMS = ("baseline", "candidate")
 
 
-def _flag_nodes(filled: Filled) -> Iterator[tuple[Path, Node]]:
+def _flag_nodes(filled: Filled) -> Iterator[tuple[KeyPath, Node]]:
     for path in (("system", "flags"), ("arms", "baseline", "flags"), ("arms", "candidate", "flags")):
         node = filled.root.at(path)
         for name, value in (node.mapping if node is not None else {}).items():

@@ -14,7 +14,7 @@ from typing import Any
 
 from .errors import Problem
 from .node import Node, Place, locate
-from .phrase import Path, did_you_mean, dotted, holds_secret, show, words
+from .phrase import KeyPath, did_you_mean, dotted, holds_secret, show, words
 
 Schema = dict[str, Any]
 
@@ -56,7 +56,7 @@ def keys_below(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
             yield from keys_below(deref(below["items"]), f"{here}[]")
 
 
-def normalise(node: Node, schema: Schema, problems: list[Problem], path: Path = ()) -> Node:
+def normalise(node: Node, schema: Schema, problems: list[Problem], path: KeyPath = ()) -> Node:
     """The same node with shorthands written out, flags spelt with dashes, and unknown facts as {unknown: why}."""
     if isinstance(node.value, list):
         items = deref(schema.get("items", {}))
@@ -88,7 +88,7 @@ def _wrapped(node: Node, key: str, value: object) -> Node:
     return Node({key: Node(value, node.place)}, node.place, {key: node.place})
 
 
-def _dashed(node: Node, problems: list[Problem], path: Path) -> Node:
+def _dashed(node: Node, problems: list[Problem], path: KeyPath) -> Node:
     """Flags under their one spelling: `max_num_seqs` and `max-num-seqs` are the same flag."""
     entries: dict[str, Node] = {}
     keys: dict[str, Place] = {}
@@ -108,10 +108,10 @@ def violations(root: Node) -> list[Problem]:
     from .keywords import card_validator  # jsonschema takes a tenth of a second to import
 
     problems: list[Problem] = []
-    refused: list[Path] = []
-    found: list[tuple[Path, Problem]] = []
+    refused: list[KeyPath] = []
+    found: list[tuple[KeyPath, Problem]] = []
     for error in card_validator(card_schema()).iter_errors(root.plain()):
-        path: Path = tuple(error.absolute_path)
+        path: KeyPath = tuple(error.absolute_path)
         finding = _finding(error, path, root)
         if error.validator in ("x-not-yet", "x-not-yet-when"):
             refused.append(path)
@@ -123,7 +123,7 @@ def violations(root: Node) -> list[Problem]:
     return list(dict.fromkeys(problems))
 
 
-def _finding(error: Any, path: Path, root: Node) -> Problem:
+def _finding(error: Any, path: KeyPath, root: Node) -> Problem:
     """A jsonschema error as a problem: found, wanted, hint, and the place of the value or of the key."""
     keyword, wanted, value = error.validator, error.validator_value, error.instance
     if keyword == "required":
@@ -153,6 +153,8 @@ def _standard(keyword: str, wanted: Any, value: Any, schema: Schema) -> tuple[st
     """What a keyword of JSON Schema wants, in words, and a hint."""
     if keyword == "type":
         types: Iterable[str] = [wanted] if isinstance(wanted, str) else wanted
+        if "x-words" in schema:
+            return words(schema["x-words"]), ""
         quote = "string" in types and isinstance(value, bool | int | float)
         return " or ".join(_TYPES[t] for t in types), "put it in quotes" if quote else ""
     if keyword == "pattern":

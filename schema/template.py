@@ -6,6 +6,8 @@ import re
 
 from .errors import InputError
 from .phrase import show
+from .quantity import QuantityError
+from .scalar import plain_scalar
 
 _ID = re.compile(r"[a-z0-9-]{1,64}")
 
@@ -15,7 +17,7 @@ card: 1
 kind: ab
 id: {name}
 decision:
-  question: "Turn prefix caching on for the document service?"   # what will you do with the answer?
+  question: "Turn prefix caching on for the document service?"  # what will you do with the answer?
   owner: serving
   budget: 20 min                   # what the answer may cost
 claim:                             # fixed now: an effect below the threshold falsifies it
@@ -26,13 +28,13 @@ guards:                            # what must not get worse meanwhile
   - {{metric: tpot.p50, may_rise_by: 10%}}
   - {{metric: error_rate, may_rise_by: 0.5 pt}}
 system:
-  engine: {{kind: simulated, speedup: 10}}   # or vllm, with model: {{path: …}}; or openai, with arms.….server
+  engine: {{kind: simulated, speedup: 10}}   # or vllm with a model: {{path: …}}, or openai
   flags: {{max-num-seqs: 32, max-num-batched-tokens: 2048}}
 arms:                              # what they declare differently is the treatment
   baseline:  {{flags: {{enable-prefix-caching: false}}}}
   candidate: {{flags: {{enable-prefix-caching: true}}}}
 workload:
-  arrivals: poisson                # open loop; {{process: closed}} with concurrency: [1, 4] is a closed one
+  arrivals: poisson                # open loop; {{process: closed}} with concurrency: [1, 4] closes it
   loads: [20 req/s, 50 req/s]      # from the latency floor past the knee
   window: {{warmup: 0.5 s, measure: 2 s}}
   requests:
@@ -55,10 +57,10 @@ decision:
   owner: research
   budget: 20 min                   # what the answer may cost
 system:
-  engine: {{kind: simulated, speedup: 10}}   # or vllm, with model: {{path: …}}; or openai, with arms.baseline.server
+  engine: {{kind: simulated, speedup: 10}}   # or vllm with a model: {{path: …}}, or openai
   flags: {{max-num-seqs: 32, max-num-batched-tokens: 2048}}
 workload:
-  arrivals: {{process: closed}}      # clients that wait; poisson with loads: [2 req/s] is an open loop
+  arrivals: {{process: closed}}      # clients that wait; poisson, with loads, is an open loop
   concurrency: [1, 4, 8, 16]
   window: {{warmup: 16 requests, measure: 130 requests}}   # 130: the fewest that carry a p95
   requests: {{lengths: {{input: 64, output: 64}}}}
@@ -83,4 +85,13 @@ def new_card(name: str, kind: str) -> str:
         raise InputError(f"found the name {show(name)}; wanted 1 to 64 of a-z, 0-9 and -{hint}")
     if kind not in TEMPLATES:
         raise InputError(f"found the kind {show(kind)}; wanted {' or '.join(TEMPLATES)}")
-    return TEMPLATES[kind].format(name=name)
+    return TEMPLATES[kind].format(name=_written(name))
+
+
+def _written(name: str) -> str:
+    """An id as YAML needs it: `no`, `1e3` and `-` are names only in quotes."""
+    try:
+        plain = isinstance(plain_scalar(name), str) and not name.startswith("-")
+    except QuantityError:
+        plain = False
+    return name if plain else f'"{name}"'

@@ -9,18 +9,17 @@ from typing import Any
 import click
 
 from ...schema.card import load_card
-from ...schema.errors import InputError
 from ...schema.provenance import render_card
 from ..analysis_process import Analysis, installed_revision
-from ..plan.duration import Duration, plan_duration
+from ..people import people_time
+from ..plan.duration import Duration, plan_duration, require_budget
 from ..plan.plan import Plan, make_plan
-from ..progress import people_time
 
 
 @click.command(name="plan", help="Show cells, order, duration, requests and what can be detected; run nothing.")
 @click.argument("path", metavar="CARD", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Plan with another seed than the card's.")
+@click.option("--seed", type=click.IntRange(0, 2**53 - 1), help="Plan with another seed than the card's.")
 def command(path: Path, as_json: bool, seed: int | None) -> None:
     """Print the plan of a card."""
     card = load_card(path, installed_revision=installed_revision())
@@ -33,17 +32,6 @@ def command(path: Path, as_json: bool, seed: int | None) -> None:
         click.echo(render_card(card))
         click.echo("\n".join(_lines(plan, duration, power)))
     require_budget(card.resolved, duration)
-
-
-def require_budget(card: dict[str, Any], duration: Duration) -> None:
-    """Refuse a plan whose load alone outgrows the budget of its decision."""
-    budget = card["decision"]["budget"]
-    needed = (duration.load or 0.0) + (duration.spares or 0.0)
-    if budget is not None and needed > budget:
-        raise InputError(
-            f"the plan needs {people_time(needed)} of load (spare blocks included) and its decision.budget is "
-            f"{people_time(budget)}: take fewer loads or blocks or a shorter window, or raise the budget"
-        )
 
 
 def _power(card: dict[str, Any]) -> dict[str, Any] | None:

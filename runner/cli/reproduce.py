@@ -20,7 +20,7 @@ from .run import run_card
 @click.command(name="reproduce", help="Run a run's card again with a fresh seed, then put the two days side by side.")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="The second day's seed; fresh by default.")
+@click.option("--seed", type=click.IntRange(0, 2**53 - 1), help="The second day's seed; fresh by default.")
 def command(run: Path, out: Path, seed: int | None) -> None:
     """A second day: same card, fresh seed. Days are compared, never pooled."""
     first = open_bundle(run)
@@ -49,7 +49,7 @@ def card_of(bundle: Bundle) -> Card:
 def fresh_seed(used: int) -> int:
     """A seed that the first day did not use, from its seed and the time."""
     text = f"{used}/second day/{time.time_ns()}"
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11
 
 
 def compare_days(first: Bundle, second: Bundle) -> str:

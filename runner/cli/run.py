@@ -12,9 +12,10 @@ from ...schema.digest import digest_json
 from ...schema.errors import InputError, SystemUnderTestError
 from ..analysis_process import installed_revision, installed_source
 from ..attempts import AttemptLog
-from ..bundle import Bundle, archive_source, copy_card, new_bundle, open_bundle
+from ..bundle import Bundle, archive_source, new_bundle, open_bundle
 from ..execute import Execution, check_resumable
-from ..files import read_json, write_json
+from ..files import read_json, write_bytes, write_json
+from ..plan.duration import plan_duration, require_budget
 from ..plan.plan import Plan, make_plan, write_plan
 from ..progress import Progress
 from .finish import analyse_and_render, headline
@@ -51,8 +52,10 @@ def run_card(card: Card, source: Path, out: Path, seed: int | None = None, seed_
             f"{installed_revision()}. Install the pinned one, or pin this one with `benchcard pin`"
         )
     plan = make_plan(card.resolved, card.digest, seed, seed_source)
+    require_budget(card.resolved, plan_duration(card.resolved, plan.blocks))
     bundle = new_bundle(out, card.resolved["id"], card.digest)
-    copy_card(source, bundle)
+    # A card that extends another stands alone in its bundle.
+    write_bytes(bundle.card, card.standalone.encode())
     write_json(bundle.resolved, card.resolved)
     write_plan(plan, bundle.root)
     archive_source(installed_source(), bundle, card.resolved["analysis"]["revision"])

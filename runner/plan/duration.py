@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...schema.errors import InputError
+from ..people import people_time
 from .blocks import Block
 
 
@@ -29,6 +31,18 @@ def plan_duration(card: dict[str, Any], blocks: list[Block]) -> Duration:
             seconds = cell_seconds(card, cell.load)
             (spares if block.spare else planned).append(None if seconds is None else seconds + pause)
     return Duration(_sum(planned), _sum(spares), drain * sum(len(block.cells) for block in blocks))
+
+
+def require_budget(card: dict[str, Any], duration: Duration) -> None:
+    """Refuse a plan that can outgrow the budget of its decision: load, spare blocks and worst-case drains."""
+    budget = card["decision"]["budget"]
+    needed = (duration.load or 0.0) + (duration.spares or 0.0) + duration.drain
+    if needed > budget:
+        raise InputError(
+            f"the plan may need {people_time(needed)} (spare blocks and worst-case drains included; server starts come on "
+            f"top), and decision.budget is {people_time(budget)}: take fewer loads or blocks, a shorter window or "
+            "client.timeout_total, or raise the budget"
+        )
 
 
 def cell_seconds(card: dict[str, Any], load: float) -> float | None:

@@ -410,36 +410,31 @@ def invalid() -> Json:
 
 def reproduction() -> Json:
     """The second day of the worked example: reproduced within ln 1.025."""
-    return {
-        "day1": {
-            "run": "20260923T101500-5e5e5e5e",
-            "seed": 1,
-            "mean": 0.0961959,
-            "blocks": 8,
-            "verdict": "supported",
-            "interval": [0.0844039, 0.1079878],
-        },
-        "day2": {
-            "run": "20260924T090000-5e5e5e5e",
-            "seed": 77,
-            "mean": 0.087,
-            "blocks": 8,
-            "verdict": "supported",
-            "interval": [0.077659, 0.096341],
-        },
-        "loads": [
-            {
-                "load": 12.0,
-                "difference": -0.0091959,
-                "df": 13.347,
-                "interval": [-0.0204749, 0.0020832],
-                "margin": math.log(1.025),
-                "p": 0.015,
-                "word": "reproduced",
-            }
-        ],
+
+    def day(run: str, seed: int, mean: float, interval: list[float]) -> Json:
+        at = {"load": 12.0, "mean": mean, "interval": interval, "blocks": 8, "word": "supported"}
+        return {"run": run, "seed": seed, "verdict": "supported", "effects": [at], **at}
+
+    at_12 = {
+        "load": 12.0,
+        "difference": -0.0091959,
+        "df": 13.347,
+        "interval": [-0.0204749, 0.0020832],
+        "margin": math.log(1.025),
+        "p": 0.015,
         "word": "reproduced",
-        "because": [{"code": "within", "text": "the days differ by less than the margin at 12 req/s"}],
+        "reason": None,
+    }
+    return {
+        "reproduction_version": 1,
+        "day1": day("20260923T101500-5e5e5e5e", 1, 0.0961959, [0.0844039, 0.1079878]),
+        "day2": day("20260924T090000-5e5e5e5e", 77, 0.087, [0.077659, 0.096341]),
+        "level": 0.9,
+        "loads": [at_12],
+        "word": "reproduced",
+        "because": [
+            {"code": "load_reproduced", "text": "load 12: the interval of the difference lies within the margin"}
+        ],
     }
 
 

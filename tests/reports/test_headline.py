@@ -71,6 +71,13 @@ def test_supported_speaks_of_its_conditions_only(tmp_path: Path) -> None:
     )
 
 
+def test_supported_without_a_guard_says_so(tmp_path: Path) -> None:
+    verdict = {**bundles.supported(), "guards": []}
+    assert headline.decision(_bundle(tmp_path, verdict))[0] == (
+        "The effect clears the threshold that the card fixed beforehand, and the card declares no guard."
+    )
+
+
 def test_falsified_by_a_guard_names_it(tmp_path: Path) -> None:
     verdict = bundles.supported()
     verdict["verdict"] = "falsified"

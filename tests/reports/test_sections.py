@@ -121,9 +121,9 @@ def test_log_lines_in_words(tmp_path: Path) -> None:
     notes = procedure.log_notes(_read(tmp_path, bundles.supported(), log=log))
     assert notes is not None
     assert notes.items == (
-        "2026-09-23T11:00:00Z run resumed",
-        "2026-09-23T11:01:00Z cell killed b02-baseline-l1: the run was killed",
-        "2026-09-23T11:02:00Z block replaced block 2 by block 9: killed cell",
+        "2026-09-23T11:00:00Z: run resumed",
+        "2026-09-23T11:01:00Z: cell killed in b02-baseline-l1 (the run was killed)",
+        "2026-09-23T11:02:00Z: block 2 replaced by block 9 (killed cell)",
     )
 
 

@@ -99,7 +99,8 @@ def test_rounding_never_puts_an_end_onto_the_threshold() -> None:
     bounds = [math.log(1.053), math.log(1.17)]
     assert w.interval(bounds, "log", "req/s") == "5% to 17%"
     assert w.interval(bounds, "log", "req/s", math.log(1.05)) == "5.3% to 17.0%"
-    assert w.interval([math.log(1.05), math.log(1.17)], "log", "req/s", math.log(1.05)).startswith("5.000000%")
+    # an end that is at the threshold may look so
+    assert w.interval([math.log(1.05), math.log(1.17)], "log", "req/s", math.log(1.05)) == "5% to 17%"
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self._fd = -1
-        self._busy = False
+        self._busy = self._serving = False
         self._waiting: deque[HttpRequest] = deque()
         self._current = HttpRequest()
         self._request = HttpRequest()
@@ -136,10 +136,8 @@ class Connection(asyncio.Protocol):
         path, _, query = self._url.partition(b"?")
         request.path = unquote(path.decode("latin-1"))
         request.query = dict(parse_qsl(query.decode("latin-1")))
-        if self._busy:
-            self._waiting.append(request)
-        else:
-            self._serve(request)
+        self._waiting.append(request)
+        self._serve()
 
     # -- replies
 
@@ -177,19 +175,25 @@ class Connection(asyncio.Protocol):
         """The reply is complete: serve the next request, or close."""
         self._busy = False
         if not self._request.keep_alive:
+            self._waiting.clear()
             self.close()
-        elif self._waiting:
-            self._serve(self._waiting.popleft())
+        self._serve()
 
     def close(self) -> None:
         """Close the connection once all is sent."""
         if self._transport is not None:
             self._transport.close()
 
-    def _serve(self, request: HttpRequest) -> None:
-        self._busy = True
-        self._request = request
-        self._application.handle(self, request)
+    def _serve(self) -> None:
+        """Serve what waits, one at a time; a reply that ends at once does not call back into this."""
+        if self._serving:
+            return
+        self._serving = True
+        while self._waiting and not self._busy:
+            self._busy = True
+            self._request = self._waiting.popleft()
+            self._application.handle(self, self._request)
+        self._serving = False
 
     def _count(self, size: int, limit: int, status: HTTPStatus) -> None:
         self._size += size

@@ -7,7 +7,7 @@ from .sequence import Sequence
 
 
 class KvCache:
-    """Gives blocks of `block_size` tokens to sequences, and counts prompt tokens looked up (`queries`) and found (`hits`)."""
+    """Gives KV blocks to sequences, and counts prompt tokens looked up (`queries`) and found (`hits`)."""
 
     def __init__(self, blocks: int, block_size: int, caching: bool) -> None:
         self.pool = BlockPool(blocks)

@@ -134,9 +134,9 @@ class Player:
 
     def cancel(self, reply: Reply) -> None:
         """The client went away."""
-        if reply.closed:
-            return
         now = self.stamp()
+        if reply.closed:  # perhaps just now: its last token was due
+            return
         reply.closed = True
         self._replies.pop(reply.key, None)
         self.scheduler.cancel(reply.key, now)

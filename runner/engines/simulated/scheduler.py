@@ -50,8 +50,7 @@ class Scheduler:
         self._done: list[Sequence] = []
 
     def add(self, request: Request, arrival_ns: int | None = None) -> Timing:
-        """A request arrives (at `request.arrival_ns` unless said otherwise). Returns its timing, filled in step by
-        step.
+        """A request arrives (at `request.arrival_ns` unless said otherwise). Returns its timing, to be filled in.
 
         `ValueError`: it asks for nothing, is longer than `max_model_len`, its id is in use, or it arrives in the past.
         """
@@ -205,7 +204,7 @@ class Scheduler:
         return prefill
 
     def _make_room(self, sequence: Sequence, tokens: int) -> bool:
-        """Blocks for that many tokens of a running sequence, preempting if need be; False if it was preempted itself."""
+        """Blocks for that many tokens of a running sequence, preempting if need be; False if that took itself."""
         while not self.kv.grow(sequence, tokens):
             victim = self._running.pop()
             self._preempt(victim)

@@ -260,6 +260,11 @@ def test_pipelined_requests_are_answered_in_their_order(engine: Engine) -> None:
     assert answer.index(b"cmpl-p1") < answer.index(b"cmpl-p2") < answer.index(b'{"version"')
 
 
+def test_many_pipelined_requests(engine: Engine) -> None:
+    last = b"GET /version HTTP/1.1\r\nconnection: close\r\n\r\n"
+    assert raw(engine, b"GET /health HTTP/1.1\r\n\r\n" * 3000 + last).count(b"HTTP/1.1 200 OK") == 3001
+
+
 def test_what_is_not_http_is_refused_and_closed(engine: Engine) -> None:
     assert raw(engine, b"hello\r\n\r\n").startswith(b"HTTP/1.1 400 Bad Request")
     assert raw(engine, b"GET / HTTP/1.1\r\nx: " + b"y" * 100_000 + b"\r\n\r\n").startswith(b"HTTP/1.1 431 ")

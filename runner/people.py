@@ -1,0 +1,13 @@
+"""Numbers as people read them on the command line."""
+
+from __future__ import annotations
+
+
+def people_time(seconds: float) -> str:
+    """A duration for people: 45 s, 3 min 20 s, 2 h 5 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

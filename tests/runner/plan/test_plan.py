@@ -1,0 +1,176 @@
+"""The plan is a pure function of card and seed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchcard.runner.plan.blocks import plan_blocks
+from benchcard.runner.plan.draws import Stream, zipf_cumulative
+from benchcard.runner.plan.plan import make_plan, write_plan
+from benchcard.runner.plan.requests import plan_requests, prompt_digest, prompt_tokens, salted
+from benchcard.runner.plan.window import Phases
+from benchcard.schema.card import load_card
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from ..cards import small_card
+
+
+@pytest.fixture
+def card(tmp_path: Path) -> dict[str, Any]:
+    return load_card(small_card(tmp_path, loads="20 req/s, 40 req/s")).resolved
+
+
+def test_the_same_card_and_seed_give_the_same_bytes(card: dict[str, Any], tmp_path: Path) -> None:
+    files = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        write_plan(make_plan(card, "sha256:x"), folder)
+        files.append([(folder / file).read_bytes() for file in ("plan.json", "plan/requests.parquet")])
+    assert files[0] == files[1]
+    assert make_plan(card, "sha256:x", seed=12).digest() != make_plan(card, "sha256:x").digest()
+
+
+def test_raw_words_are_those_of_pcg64_seeded_with_the_purpose() -> None:
+    """The stream is fixed for good: raw PCG64 words, from a seed that is the SHA-256 of seed and purpose."""
+    import hashlib
+
+    state = int.from_bytes(hashlib.sha256(b"7/arrivals/3/1").digest(), "big")
+    assert Stream(7, "arrivals", 3, 1).raw(4).tolist() == np.random.PCG64(state).random_raw(4).tolist()
+    # Written down once, so that a numpy that changes its stream is noticed.
+    assert Stream(7, "arrivals", 3, 1).raw(2).tolist() == PINNED_WORDS
+
+
+PINNED_WORDS = [17018684684286432532, 60712086730437599]
+
+
+def test_draws_have_their_distributions() -> None:
+    gaps = np.array(Stream(1, "gaps").exponential_ns(20000, 50.0)) / 1e9
+    assert stats.kstest(gaps, "expon", args=(0, 1 / 50)).pvalue > 0.01
+    assert stats.kstest(Stream(1, "normal").normals(20000), "norm").pvalue > 0.01
+    tokens = Stream(1, "tokens").token_ids(200000)
+    assert (tokens.min(), tokens.max()) == (1000, 29999)
+    assert stats.chisquare(np.bincount((tokens - 1000) // 290)).pvalue > 0.01
+
+
+def test_zipf() -> None:
+    weights = np.arange(1, 6) ** -1.1
+    assert zipf_cumulative(5, 1.1) == pytest.approx(np.cumsum(weights / weights.sum()))
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(1, 30))
+@settings(max_examples=60, deadline=None)
+def test_shuffles_are_permutations(seed: int, n: int) -> None:
+    assert sorted(Stream(seed, "x").shuffled(list(range(n)))) == list(range(n))
+
+
+def test_orders_are_uniform() -> None:
+    counts = Counter(tuple(Stream(seed, "order").shuffled([1, 2, 3])) for seed in range(6000))
+    assert len(counts) == 6
+    assert stats.chisquare(list(counts.values())).pvalue > 0.01
+
+
+def test_blocks_hold_every_cell_once(card: dict[str, Any]) -> None:
+    for block in plan_blocks(card, 3):
+        assert sorted(cell.cell for cell in block.cells) == sorted(
+            f"b{block.block:02d}-{arm}-l{point}" for arm in ("baseline", "candidate") for point in (1, 2)
+        )
+        # Restarted for each arm in a block: an arm goes through the loads, in the block's order.
+        assert [cell.arm for cell in block.cells] == [block.arms[0]] * 2 + [block.arms[1]] * 2
+        assert [cell.load_point for cell in block.cells] == block.loads * 2
+
+
+@given(seed=st.integers(0, 2**63 - 1))
+@settings(max_examples=20, deadline=None)
+def test_blocks_share_no_prompt(seed: int) -> None:
+    workload = {
+        "arrivals": {"process": "poisson"}, "load_kind": "rate", "loads": [20.0],
+        "window": {"warmup": {"seconds": 0.2}, "measure": {"requests": 10}, "drain": 0.5},
+        "requests": {
+            "lengths": {"input": {"median": 8, "sigma": 0.4}, "output": {"median": 8, "sigma": 0.4}, "correlation": 0.5},
+            "prefix": {"documents": 3, "tokens": 20, "choice": {"law": "uniform"}},
+        },
+    }  # fmt: skip
+    seen: set[bytes] = set()
+    for block in (1, 2, 3):
+        requests = plan_requests({"workload": workload}, seed, block, 1)
+        documents = {prompt_tokens(seed, block, 1, r)[:20].tobytes() for r in requests}
+        assert len(documents) <= 3
+        assert not documents & seen
+        seen |= documents
+        assert [r.index for r in requests] == list(range(len(requests)))
+        assert sum(r.phase == "measure" for r in requests) == 10
+        offsets = [r.offset_ns for r in requests]
+        assert offsets == sorted(offsets)
+        digests = [prompt_digest(prompt_tokens(seed, block, 1, r)) for r in requests]
+        assert len(set(digests)) == len(digests)
+
+
+def test_poisson_arrivals_fill_the_window(card: dict[str, Any]) -> None:
+    counts = []
+    for block in range(1, 301):
+        requests = plan_requests(card, 5, block, 2)
+        inside = [r for r in requests if r.phase == "measure"]
+        assert all(100_000_000 <= r.offset_ns < 500_000_000 for r in inside)
+        assert requests[-1].phase == "drain"
+        counts.append(len(inside))
+    # 40 req/s for 0.4 s: Poisson with mean and variance 16.
+    assert np.mean(counts) == pytest.approx(16, abs=4 * math.sqrt(16 / 300))
+    assert np.var(counts) / np.mean(counts) == pytest.approx(1, abs=4 * math.sqrt(2 / 300))
+
+
+def test_constant_arrivals() -> None:
+    workload = {
+        "arrivals": {"process": "constant"}, "load_kind": "rate", "loads": [10.0],
+        "window": {"warmup": {"requests": 1}, "measure": {"seconds": 0.3}, "drain": 0.2},
+        "requests": {"lengths": {"input": {"median": 4, "sigma": 0}, "output": {"median": 6, "sigma": 0}}, "prefix": None},
+    }  # fmt: skip
+    requests = plan_requests({"workload": workload}, 1, 1, 1)
+    assert [(r.offset_ns, r.phase) for r in requests] == [
+        (100_000_000, "warmup"), (200_000_000, "measure"), (300_000_000, "measure"), (400_000_000, "measure"),
+        (500_000_000, "drain"), (600_000_000, "drain"), (700_000_000, "drain"),
+    ]  # fmt: skip
+    assert {(r.input_tokens, r.output_tokens) for r in requests} == {(4, 6)}
+
+
+def test_lengths_keep_their_correlation() -> None:
+    workload = {
+        "arrivals": {"process": "constant"}, "load_kind": "rate", "loads": [1000.0],
+        "window": {"warmup": {"requests": 0}, "measure": {"requests": 4000}, "drain": 0.0},
+        "requests": {
+            "lengths": {
+                "input": {"median": 2000, "sigma": 0.4}, "output": {"median": 500, "sigma": 0.5}, "correlation": 0.6,
+            },
+            "prefix": None,
+        },
+    }  # fmt: skip
+    requests = plan_requests({"workload": workload}, 1, 1, 1)
+    logs = np.log([[r.input_tokens, r.output_tokens] for r in requests])
+    assert np.corrcoef(logs.T)[0, 1] == pytest.approx(0.6, abs=0.04)
+    assert np.exp(np.median(logs, axis=0)) == pytest.approx([2000, 500], rel=0.04)
+    assert logs.std(axis=0) == pytest.approx([0.4, 0.5], rel=0.05)
+
+
+def test_windows_by_time_and_by_count() -> None:
+    by_count = Phases({"warmup": {"requests": 1}, "measure": {"requests": 2}})
+    assert [by_count.of(i, 10 * i) for i in range(4)] == ["warmup", "measure", "measure", "drain"]
+    assert (by_count.window_start, by_count.window_end) == (10, 30)
+    by_time = Phases({"warmup": {"seconds": 1e-8}, "measure": {"seconds": 2e-8}})
+    assert [by_time.of(i, 10 * i + 5) for i in range(4)] == ["warmup", "measure", "measure", "drain"]
+    assert (by_time.window_start, by_time.window_end) == (10, 30)
+
+
+def test_salt_keeps_the_length_and_parts_the_arms() -> None:
+    tokens = Stream(1, "t").token_ids(10)
+    one, other = salted(tokens, "baseline"), salted(tokens, "candidate")
+    assert len(one) == len(other) == 10
+    assert one[:4].tolist() != other[:4].tolist()
+    assert one[4:].tolist() == other[4:].tolist() == tokens[4:].tolist()
+    assert salted(tokens, None).tolist() == tokens.tolist()

@@ -1,0 +1,98 @@
+"""Killed anywhere, a run keeps what is finished and goes on by the same plan."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+from benchcard.schema.digest import digest_file
+
+from .cards import benchcard, engines_of, kill, small_card, start_benchcard, wait_gone
+
+
+def lines_of(run: Path) -> list[dict]:
+    path = run / "attempts.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def wait_for_cell(out: Path, number: int) -> Path:
+    """Wait until the run is in its n-th cell, and well within it."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        runs = list(out.glob("*/*"))
+        if runs and sum(line["kind"] == "cell_started" for line in lines_of(runs[0])) >= number:
+            time.sleep(0.15)
+            return runs[0]
+        time.sleep(0.02)
+    raise AssertionError("the run did not get to that cell")
+
+
+def test_kill_9_in_a_cell_then_resume(tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    process = start_benchcard("run", small_card(tmp_path, measure="1 s"), "--out", out)
+    run = wait_for_cell(out, 4)
+    kill(process, signal.SIGKILL)
+    assert wait_gone(run) == [], "an engine outlived the run that was killed"
+    ended = [line["cell"] for line in lines_of(run) if line["kind"] == "cell_ended"]
+    killed = [line["cell"] for line in lines_of(run) if line["kind"] == "cell_started"][-1]
+    assert killed not in ended
+    assert len(ended) == 3
+    before = {cell: digest_file(run / "events" / f"{cell}.parquet") for cell in ended}
+
+    # What is there is readable, and the audit says that it is not whole.
+    assert "incomplete" in benchcard("audit", run, code=20).stdout
+
+    benchcard("run", "--resume", run)
+    assert {cell: digest_file(run / "events" / f"{cell}.parquet") for cell in ended} == before
+    lines = lines_of(run)
+    assert [line["cell"] for line in lines if line["kind"] == "cell_killed"] == [killed]
+    replaced = [line for line in lines if line["kind"] == "block_replaced"]
+    assert [(line["block"], line["by"]) for line in replaced] == [(2, 7)]
+    assert killed in replaced[0]["why"]
+    plan = json.loads((run / "plan.json").read_text())
+    cells = {block["block"]: block["cells"] for block in plan["blocks"]}
+    began = [line["cell"] for line in lines if line["kind"] == "cell_started"]
+    assert began == [*cells[1], *cells[2], *cells[3], *cells[4], *cells[5], *cells[6], *cells[7]]
+    assert not (run / "events" / f"{killed}.parquet").exists()
+    assert not list((run / "events").glob(".*"))
+    assert benchcard("audit", run).stdout.splitlines()[-1] == "nothing failed"
+    used = [b["block"] for b in json.loads((run / "verdict.json").read_text())["blocks"] if b["used"]]
+    assert used == [1, 3, 4, 5, 6, 7]
+    assert "has ended" in benchcard("run", "--resume", run, code=2).stderr
+
+
+def test_ctrl_c_is_resumable_and_leaves_no_server(tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    process = start_benchcard("run", small_card(tmp_path, measure="1 s"), "--out", out)
+    run = wait_for_cell(out, 2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"benchcard run --resume {run}" in err
+    assert "Traceback" not in err
+    assert engines_of(run) == []
+
+
+def test_a_changed_event_file_is_not_resumed(tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    process = start_benchcard("run", small_card(tmp_path, measure="1 s"), "--out", out)
+    run = wait_for_cell(out, 3)
+    kill(process)
+    (first, *_) = sorted((run / "events").glob("*.parquet"))
+    first.write_bytes(first.read_bytes() + b"x")
+    assert first.name in benchcard("run", "--resume", run, code=2).stderr
+
+
+def test_a_log_line_cut_short_by_a_kill(tmp_path: Path, good_run: Path) -> None:
+    from benchcard.runner.attempts import AttemptLog, chain_faults, read_log
+
+    path = tmp_path / "attempts.jsonl"
+    whole = (good_run / "attempts.jsonl").read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole[:3]) + whole[3][:20])
+    assert len(read_log(path)) == 3
+    AttemptLog(path).append("run_resumed", epoch_ns=0, wall_ns=0)
+    lines = read_log(path)
+    assert len(lines) == 4
+    assert chain_faults(lines) == []
