@@ -48,8 +48,8 @@ def decide(
         return Verdict("invalid", (_incomplete(reading),))
     kind = str(reading.bundle.card["workload"]["load_kind"])
     claim = reading.bundle.card["claim"]
-    findings = [*_evidence(evidence), *_reversal(effects, claim["metric"], kind), *_claim(effects, claim, kind)]
-    findings += [_guard(row, kind) for row in guards]
+    findings = [*_reversal(effects, claim["metric"], kind), *_claim(effects, claim, kind)]
+    findings += [*(_guard(row, kind) for row in guards), *_evidence(evidence)]
     findings.sort(key=lambda finding: _RANKS[finding.word])
     if findings[0].word == "supported" and confounded:
         names = wording.listed(list(confounded))
@@ -122,6 +122,8 @@ def _effect_text(at: LoadEffect, claim: Record, kind: str) -> str:
     side = (
         "spans" if effect.word == "inconclusive" else "lies above" if effect.lower > effect.threshold else "lies below"
     )
+    if effect.scale == "scaled" and effect.lower == effect.upper == 0:
+        return f"{where}: candidate − threshold × baseline is zero in every block (threshold {limit})"
     if effect.scale == "scaled":
         return f"{where}: the interval of candidate − threshold × baseline {side} zero (threshold {limit}; {at.reason})"
     if effect.lower == effect.upper:

@@ -74,17 +74,21 @@ def _effect(at: LoadEffect, claim: Record, reading: Reading) -> str:
 
 
 def _scaled(at: LoadEffect, claim: Record, level: str) -> str:
-    """With a zero in some block: by how much the candidate exceeded the threshold's multiple of the baseline."""
+    """With a zero in some block there is no ratio: how far the candidate lies from the threshold's multiple of the
+    baseline."""
     effect, metric = at.effect, str(claim["metric"])
     if effect is None or effect.lower is None or effect.upper is None:
         return ""
     sign = 1 if claim["direction"] == "must_rise_by" else -1
-    factor = f"{1 + sign * claim['threshold']['value']:.6g}"
-    mean, lower, upper = (
-        wording.signed(wording.on_scale(value, "scaled", metric)) for value in (effect.mean, effect.lower, effect.upper)
-    )
-    bounds = f"({level} interval {lower} to {upper}; it was zero in some block)"
-    return f"left {metric} at {factor} × the baseline's {mean} {bounds}"
+    multiple = f"{1 + sign * claim['threshold']['value']:.6g} × the baseline's"
+    side = "above" if effect.lower > 0 else "below" if effect.upper < 0 else "from"
+
+    def show(value: float) -> str:
+        text = wording.on_scale(value, "scaled", metric)
+        return wording.signed(text) if side == "from" else text.removeprefix("-")
+
+    bounds = f"{level} interval {show(effect.lower)} to {show(effect.upper)}; it was zero in some block"
+    return f"put {metric} {show(effect.mean)} {side} {multiple} ({bounds})"
 
 
 def _more(at: LoadEffect, claim: Record, reading: Reading) -> str:

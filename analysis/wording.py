@@ -85,7 +85,8 @@ def change(mean: float, lower: float, upper: float, threshold: float, scale: str
     if upper < 0:
         size, near, far = (show(value).removeprefix("-") for value in (mean, upper, lower))
         return "lowered", f"{size} ({{level}} interval {near} to {far})"
-    return "changed", f"{signed(show(mean))} ({{level}} interval {signed(show(lower))} to {signed(show(upper))})"
+    bounds = f"{{level}} interval {signed(show(lower))} to {signed(show(upper))}, zero included"
+    return "changed", f"an estimated {signed(show(mean))} ({bounds})"
 
 
 def threshold(value: float, scale: str, direction: str) -> str:

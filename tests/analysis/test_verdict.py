@@ -48,7 +48,7 @@ def effect_at(verdict: Row, load: float) -> Row:
 def test_supported(tmp_path: Path) -> None:
     verdict = analyse(build(tmp_path, good=gain(1.0, 1.34)), apart=True)
     assert verdict["verdict"] == "supported"
-    assert codes(verdict) == ["evidence_holds", "evidence_holds", "claim_supported", "guard_passed", "guard_passed"]
+    assert codes(verdict) == ["claim_supported", "guard_passed", "guard_passed", "evidence_holds", "evidence_holds"]
     effect = effect_at(verdict, 20.0)
     low, high = (round(100 * (ratio - 1)) for ratio in effect["ratio_interval"])
     size = round(100 * (effect["ratio"] - 1))
@@ -85,6 +85,7 @@ def test_inconclusive_says_what_could_be_seen(tmp_path: Path) -> None:
     assert effect["smallest_detectable"] > 0
     assert effect["blocks_needed"] > 8
     text = verdict["sentence"]
+    assert "changed goodput by an estimated +7.1% (95% interval −0.1% to +15%, zero included) over 8 blocks" in text
     assert "the interval spans the threshold: 8 blocks with this spread detect (power 80%) an effect" in text
     assert f"and {effect['blocks_needed']} blocks would one as far from it as the one seen" in text
     assert not any(word in text for word in ("trend", "no difference", "almost", "nearly"))
@@ -235,6 +236,7 @@ def test_nothing_good_anywhere_has_a_defined_answer(tmp_path: Path) -> None:
     assert verdict["verdict"] == "inconclusive"
     assert effect_at(verdict, 20.0)["scale"] == "scaled"
     assert effect_at(verdict, 20.0)["flags"] == ["degenerate"]
+    assert "candidate − threshold × baseline is zero in every block" in verdict["because"][0]["text"]
 
 
 def test_no_good_request_in_one_baseline_block(tmp_path: Path) -> None:
@@ -246,7 +248,7 @@ def test_no_good_request_in_one_baseline_block(tmp_path: Path) -> None:
     effect = effect_at(verdict, 20.0)
     assert (effect["scale"], effect["ratio"], len(effect["d"])) == ("scaled", None, 8)
     assert "zero in some block" in effect["reason"]
-    assert "left goodput at 1.05 × the baseline's +" in verdict["sentence"]
+    assert "req/s above 1.05 × the baseline's (95% interval" in verdict["sentence"]
 
 
 def all_fail(_: Cell, events: list[Row]) -> list[Row]:

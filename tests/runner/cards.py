@@ -16,7 +16,7 @@ id: small
 decision: {{question: "Does the pipe hold?", owner: tests, budget: 10 min}}
 claim: {{metric: goodput, must_rise_by: {threshold}, at: [40 req/s]}}
 system:
-  engine: {{kind: simulated, costs: atlas, speedup: 20}}
+  engine: {{kind: simulated, costs: atlas, speedup: 10}}
   model: {{name: atlas-70b, context_limit: 32768}}
   flags: {{max-num-seqs: 32, max-num-batched-tokens: 2048, kv-cache: 35 GiB, block-size: 16{flags}}}
   launch: {{ready_within: {ready_within}, restart: {restart}}}
@@ -28,10 +28,10 @@ workload:
   loads: [{loads}]
   window: {{warmup: 0.1 s, measure: {measure}, drain: 5 s}}
   requests:
-    prefix: {{documents: 4, tokens: 800, choice: uniform}}
+    prefix: {{documents: 4, tokens: 1500, choice: uniform}}
     lengths: {{input: {{median: 60, sigma: 0.3}}, output: {{median: 12, sigma: 0.3}}}}
   client: {{timeout_total: 5 s, timeout_idle: 3 s}}
-objectives: {{ttft: {{at_most: 12 ms}}}}
+objectives: {{ttft: {{at_most: 14 ms}}}}
 method: {{blocks: 6, seed: 11, spare_blocks: {spares}, pause_between_cells: 0 s}}
 validity: {{schedule_lag_p99: 2 s, client_cpu: 100%, clock_ratio: 20%}}
 """
@@ -42,7 +42,7 @@ DEFAULTS = {
     "baseline": "",
     "candidate": "",
     "loads": "40 req/s",
-    "measure": "0.4 s",
+    "measure": "0.5 s",
     "spares": "2",
     "ready_within": "30 s",
     "restart": "each_arm_in_block",
