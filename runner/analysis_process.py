@@ -56,7 +56,8 @@ class Analysis:
     path: str | None
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run a command of the analysis and return what it printed. Raises InputError with its message if it refuses."""
+        """Run a command of the analysis and return what it printed. Raises InputError with its message if it
+        refuses."""
         result = subprocess.run(
             self._command(arguments), input=stdin, capture_output=True, text=True, env=self._env(), check=False
         )
@@ -127,8 +128,9 @@ def pinned_analysis(bundle: Bundle, *, run_bundled_code: bool = False) -> Iterat
                 continue
             if pinned not in released_revisions() and not run_bundled_code:
                 raise RevisionError(
-                    f"{bundle.root}: the card pins analysis revision {pinned}; installed is {installed}. The bundle holds "
-                    "the pinned source, but it is not a released revision of benchcard, so it is somebody's program. "
+                    f"{bundle.root}: the card pins analysis revision {pinned}; installed is {installed}. The "
+                    "bundle holds the pinned source, but it is no released revision of benchcard, so it is somebody's "
+                    "program. "
                     "Read it (analysis/*.zip), then pass --run-bundled-code to run it"
                 )
             yield Analysis(pinned, "analysis", folder)

@@ -118,7 +118,8 @@ def archive_source(source: Path, bundle: Bundle, revision: str) -> None:
 
 
 def bundle_files(bundle: Bundle) -> Iterator[str]:
-    """Every file of the bundle but the manifest, as a relative POSIX path, sorted. Temporary files are not part of it."""
+    """Every file of the bundle but the manifest, as a relative POSIX path, sorted. Temporary files are not part of
+    it."""
     for file in sorted(bundle.root.rglob("*")):
         relative = file.relative_to(bundle.root).as_posix()
         if file.is_file() and file != bundle.manifest and not file.name.startswith("."):

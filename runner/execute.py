@@ -36,8 +36,8 @@ class Execution:
     def run(self, *, resumed: bool) -> str:
         """Run what is left of the plan; returns why it ended: 'complete', or 'no spare block left'.
 
-        Raises SystemUnderTestError if a server does not start or match, InterruptedRunError on Ctrl-C: in both cases the
-        run can be resumed.
+        Raises SystemUnderTestError if a server does not start or match, InterruptedRunError on Ctrl-C: in both cases
+        the run can be resumed.
         """
         self._open(resumed)
         with (
@@ -169,7 +169,8 @@ class Execution:
 
 
 def check_resumable(bundle: Bundle, plan: Plan, log: AttemptLog) -> None:
-    """Refuse to go on where the bundle is not the one that was started: another plan, or finished cells that changed."""
+    """Refuse to go on where the bundle is not the one that was started: another plan, or finished cells that
+    changed."""
     from ..schema.errors import BundleError
 
     started = log.of_kind("run_started")

@@ -103,6 +103,7 @@ def _bug(error: Exception) -> None:
     with tempfile.NamedTemporaryFile("w", prefix="benchcard-bug-", suffix=".txt", delete=False) as file:
         traceback.print_exc(file=file)
     click.echo(
-        f"error: a bug in benchcard: {type(error).__name__}: {error}\nThe details are in {file.name}; please report them.",
+        f"error: a bug in benchcard: {type(error).__name__}: {error}\n"
+        f"The details are in {file.name}; please report them.",
         err=True,
     )

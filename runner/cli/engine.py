@@ -10,7 +10,7 @@ import click
 
 @click.command(
     name="engine",
-    help="Run the embedded engine on its own: benchcard engine simulated --port 8000 … (its own --help lists the flags).",
+    help="Run the embedded engine on its own: benchcard engine simulated --port 8000 … (--help then lists flags).",
     context_settings={"ignore_unknown_options": True, "help_option_names": []},
 )
 @click.argument("kind", type=click.Choice(["simulated"]))

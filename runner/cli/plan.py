@@ -70,8 +70,8 @@ def _lines(plan: Plan, duration: Duration, power: dict[str, Any] | None) -> list
         lines.append("Duration: the system's speed decides (closed loop, window by count); server starts come on top")
     else:
         lines.append(
-            f"Duration: {people_time(duration.load)} of load, {people_time(duration.spares or 0.0)} more if every spare is "
-            f"needed, {people_time(duration.drain)} more in the worst drains; server starts come on top"
+            f"Duration: {people_time(duration.load)} of load, {people_time(duration.spares or 0.0)} more if every "
+            f"spare is needed, {people_time(duration.drain)} more in the worst drains; server starts come on top"
         )
     return lines + _power_lines(power)
 

@@ -8,7 +8,8 @@ from typing import Any
 class Attempt:
     """A request that was due. All times are monotonic ns; None is 'did not happen'.
 
-    `times[i]` is when `reads[i]` came from the socket. `fault` is an outcome the client itself knows (a timeout, a failed
+    `times[i]` is when `reads[i]` came from the socket. `fault` is an outcome the client itself knows (a timeout, a
+    failed
     connection, a cancellation); None leaves the outcome to what the bytes say. `closed` says that the connection was
     lost before the reply was complete.
     """

@@ -1,6 +1,7 @@
 """Time for the client: the monotonic clock, and a timer that fires on it to well under a millisecond.
 
-libuv's timers tick in whole milliseconds, which would show as schedule lag of 1 ms; a Linux timerfd watched by the event
+libuv's timers tick in whole milliseconds, which would show as schedule lag of 1 ms; a Linux timerfd watched by the
+event
 loop fires within about 0.1 ms at the same CPU. Where there is no timerfd, `call_at` of the loop takes its place.
 """
 

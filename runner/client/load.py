@@ -1,4 +1,5 @@
-"""Open and closed loops: when each request starts. One absolute schedule; a late one is sent at once, and its delay shows."""
+"""Open and closed loops: when each request starts. One absolute schedule; a late one is sent at once, and its delay
+shows."""
 
 from __future__ import annotations
 

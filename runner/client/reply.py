@@ -1,4 +1,5 @@
-"""Raw reads -> a parsed reply: HTTP body pieces with their times, events, token-bearing chunks. Pure, off the measured path."""
+"""Raw reads -> a parsed reply: HTTP body pieces with their times, events, token-bearing chunks. Pure, off the
+measured path."""
 
 from __future__ import annotations
 
@@ -183,7 +184,8 @@ def _count(value: object, before: int | None) -> int | None:
 
 
 def _deltas(reply: Reply, document: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """(kind, text) of the tokens that a chunk carries: at most one for the whole chunk. A role or an empty text is none."""
+    """(kind, text) of the tokens that a chunk carries: at most one for the whole chunk. A role or an empty text is
+    none."""
     for choice in _choices(document):
         reason = choice.get("finish_reason")
         if isinstance(reason, str):

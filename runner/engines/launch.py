@@ -51,7 +51,8 @@ def arm_flags(card: dict[str, Any], arm: str) -> dict[str, Any]:
 
 
 def flag_arguments(flags: dict[str, Any]) -> list[str]:
-    """Flags as command-line arguments: true -> --x, false -> --no-x, a mapping or list -> JSON, anything else -> --x VALUE."""
+    """Flags as command-line arguments: true -> --x, false -> --no-x, a mapping or list -> JSON, anything else -> --x
+    VALUE."""
     arguments = []
     for name, value in flags.items():
         if value is True:
@@ -85,8 +86,8 @@ def launch(card: dict[str, Any], arm: str, port: int, log: str) -> Launch:
 
 
 def local_argv(argv: list[str]) -> list[str]:
-    """A command for the record: without this machine's layout. The interpreter by its name alone where its path is absolute,
-    paths below the working directory as relative ones."""
+    """A command for the record: without this machine's layout. The interpreter by its name alone where its path is
+    absolute, paths below the working directory as relative ones."""
     here = os.getcwd() + os.sep
     program = os.path.basename(argv[0]) if os.path.isabs(argv[0]) else argv[0]
     return [program, *(part.replace(here, "") for part in argv[1:])]

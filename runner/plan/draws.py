@@ -1,6 +1,7 @@
 """Random draws that are stable for good: a raw PCG64 bit stream for each purpose, and inverse transforms.
 
-numpy promises the raw stream of a seeded bit generator, not what its distribution methods make of it; so only raw 64-bit
+numpy promises the raw stream of a seeded bit generator, not what its distribution methods make of it; so only raw
+64-bit
 words are taken from it, and every distribution is an inverse transform written here. A stream is seeded with the
 SHA-256 of the plan's seed and the purpose's name, so streams are independent, and adding one moves no other.
 """

@@ -12,7 +12,8 @@ from .blocks import Block
 
 @dataclass(frozen=True)
 class Duration:
-    """Seconds. `load`: warm-up, window and pauses of the planned blocks; `spares`: the same of the spare blocks; `drain`: what
+    """Seconds. `load`: warm-up, window and pauses of the planned blocks; `spares`: the same of the spare blocks;
+    `drain`: what
     the drains add at the worst. None where the system's speed decides (a closed loop bounded by count)."""
 
     load: float | None
@@ -39,8 +40,8 @@ def require_budget(card: dict[str, Any], duration: Duration) -> None:
     needed = (duration.load or 0.0) + (duration.spares or 0.0) + duration.drain
     if needed > budget:
         raise InputError(
-            f"the plan may need {people_time(needed)} (spare blocks and worst-case drains included; server starts come on "
-            f"top), and decision.budget is {people_time(budget)}: take fewer loads or blocks, a shorter window or "
+            f"the plan may need {people_time(needed)} (spare blocks and worst-case drains included; server starts come "
+            f"on top), and decision.budget is {people_time(budget)}: take fewer loads or blocks, a shorter window or "
             "client.timeout_total, or raise the budget"
         )
 

@@ -26,8 +26,8 @@ SALT_TOKENS = 4
 
 @dataclass(frozen=True)
 class PlannedRequest:
-    """One request of the plan. Lengths in tokens; `input_tokens` includes the prefix. `offset_ns` counts from the cell's
-    start (open loop) and is None in a closed loop, where request i belongs to client i mod concurrency."""
+    """One request of the plan. Lengths in tokens; `input_tokens` includes the prefix. `offset_ns` counts from the
+    cell's start (open loop) and is None in a closed loop, where request i belongs to client i mod concurrency."""
 
     index: int
     phase: str

@@ -1,4 +1,5 @@
-"""Small cards for runs that take seconds, with limits that a shared machine can keep: what is tested is not its speed."""
+"""Small cards for runs that take seconds, with limits that a shared machine can keep: what is tested is not its
+speed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ system:
   launch: {{ready_within: {ready_within}, restart: {restart}}}
 arms:
   baseline:  {{flags: {{enable-prefix-caching: false{baseline}}}}}
-  candidate: {{flags: {{enable-prefix-caching: true{candidate}}}}}
+  candidate: {{flags: {{{treatment}{candidate}}}}}
 workload:
   arrivals: poisson
   loads: [{loads}]
@@ -41,6 +42,7 @@ DEFAULTS = {
     "flags": "",
     "baseline": "",
     "candidate": "",
+    "treatment": "enable-prefix-caching: true",
     "loads": "40 req/s",
     "measure": "0.5 s",
     "spares": "2",

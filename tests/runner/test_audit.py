@@ -137,10 +137,18 @@ CHANGES: list[tuple[str, Change, set[str]]] = [
     ("the order", swap_order, {"plan", "report", "verdict"}),
     ("the verdict", lambda run: verdict_says(run, "mixed"), {"verdict", "report"}),
     ("the log, cells swapped", lambda run: edit_log(run, swap_cells_in_log, rechain=True), {"order"}),
-    ("the log, a line changed", lambda run: edit_log(run, other_flag_in_one_start, rechain=False), {"attempt_log", "identity"}),
+    (
+        "the log, a line changed",
+        lambda run: edit_log(run, other_flag_in_one_start, rechain=False),
+        {"attempt_log", "identity"},
+    ),
     ("another flag at a restart", lambda run: edit_log(run, other_flag_in_one_start, rechain=True), {"identity"}),
     ("the log, its end", lambda run: edit_log(run, without_end, rechain=True), {"complete"}),
-    ("a needless replacement", lambda run: edit_log(run, needless_replacement, rechain=True), {"order", "replacements", "report"}),
+    (
+        "a needless replacement",
+        lambda run: edit_log(run, needless_replacement, rechain=True),
+        {"order", "replacements", "report"},
+    ),
     ("the analysis", other_analysis, {"revision"}),
     ("the report", lambda run: (run / "REPORT.md").write_text("supported, by a lot\n") and None, {"report"}),
     ("an identity", lambda run: (run / "identity" / "baseline.json").unlink(), {"identity", "verdict"}),
@@ -212,6 +220,7 @@ def test_foreign_code_is_not_run(good_run: Path, tmp_path: Path) -> None:
         result = benchcard(command, run, code=2)
         assert foreign in result.stderr
         assert "--run-bundled-code" in result.stderr
-    # Told to, the audit runs it, and names what does not fit: the card and the verdict name the revision that was pinned.
+    # Told to, the audit runs it, and names what does not fit: the card and the verdict name the revision that was
+    # pinned.
     found = json.loads(benchcard("audit", run, "--run-bundled-code", "--json", code=20).stdout)
     assert {check["name"] for check in found["checks"] if not check["passed"]} >= {"card", "manifest", "revision"}

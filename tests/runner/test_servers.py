@@ -1,4 +1,5 @@
-"""Servers that do not start, are not the ones that were started, or die: each ends as the card's reader would expect."""
+"""Servers that do not start, are not the ones that were started, or die: each ends as the card's reader would
+expect."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ def drive(
     think_time_ms: float = 0,
     endpoint: str = "chat",
 ) -> tuple[list[dict[str, Any]], CellLoad]:
-    """Open loop: one request at each offset. Closed loop: `requests` planned for `concurrency` clients. Returns the event
-    rows by index (times in ns since 0) and the client's view of itself."""
+    """Open loop: one request at each offset. Closed loop: `requests` planned for `concurrency` clients. Returns the
+    event rows by index (times in ns since 0) and the client's view of itself."""
     if offsets_ms is None:
         planned = [PlannedRequest(i, "", None, i % (concurrency or 1), None, 0, 5, 8) for i in range(requests)]
     else:

@@ -6,6 +6,7 @@ connection, RESET resets it. The server notes when it sent each piece (monotonic
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
@@ -85,10 +86,8 @@ class ScriptedServer:
     def __exit__(self, *exc: object) -> None:
         # shutdown() first: close() alone does not wake a thread that waits in accept() or recv().
         for connection in [self._listener, *self._connections]:
-            try:
+            with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
             connection.close()
         for thread in self._threads:
             thread.join(5)

@@ -1,12 +1,14 @@
 """The client against a server that sends exact bytes at exact times. Times in ms; the truth is the server's own log.
 
-No clock of this machine is asserted on: a stamp is compared with the moment at which the server sent the piece, and must
+No clock of this machine is asserted on: a stamp is compared with the moment at which the server sent the piece, and
+must
 lie after it. How long after is a matter of the machine, and is bounded only where a wrong stamp would be far off.
 """
 
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -131,7 +133,7 @@ def test_closed_loop_holds_its_concurrency_and_counts_by_turn(tmp_path: Path) ->
     # Client c takes its own requests in order, each scheduled when the one before had ended.
     for client in range(3):
         mine = [row for row in rows if row["index"] % 3 == client]
-        for before, after in zip(mine, mine[1:], strict=False):
+        for before, after in pairwise(mine):
             assert after["scheduled"] == before["end"]
     counted = [row["scheduled"] for row in rows if row["phase"] == "measure"]
     uncounted = [row["scheduled"] for row in rows if row["phase"] == "drain"]

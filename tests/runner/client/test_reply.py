@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import pairwise
 
 from benchcard.runner.client.attempt import Attempt
 from benchcard.runner.client.outcome import outcome
@@ -33,7 +34,7 @@ def without_times(reply: Reply) -> dict[str, object]:
 @example(list(range(len(CHAT))))
 def test_any_cut_gives_the_same_reply(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(CHAT)]
-    reads = [CHAT[a:b] for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    reads = [CHAT[a:b] for a, b in pairwise(edges) if a < b]
     reply = parse_reply(list(range(len(reads))), reads)
     assert without_times(reply) == {
         "status": 200, "streamed": True, "complete": True, "chunks": [("content", "中", 1), ("content", "b", 1)],
@@ -57,7 +58,8 @@ def test_no_bytes_raise(reads: list[bytes]) -> None:
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(
-    st.sampled_from(["choices", "delta", "content", "usage", "error", "text", "finish_reason", "completion_tokens"]), x)))  # fmt: skip
+    st.sampled_from(["choices", "delta", "content", "usage", "error", "text", "finish_reason", "completion_tokens"]),
+    x)))  # fmt: skip
 def test_no_json_raises(document: object) -> None:
     raw = HEAD + chunked(event(json.dumps(document))) + chunked(DONE) + END
     outcome_of(raw)

@@ -48,6 +48,7 @@ def test_raw_words_are_those_of_pcg64_seeded_with_the_purpose() -> None:
     assert Stream(7, "arrivals", 3, 1).raw(2).tolist() == PINNED_WORDS
 
 
+EIGHT = {"median": 8, "sigma": 0.4}
 PINNED_WORDS = [17018684684286432532, 60712086730437599]
 
 
@@ -94,7 +95,7 @@ def test_blocks_share_no_prompt(seed: int) -> None:
         "arrivals": {"process": "poisson"}, "load_kind": "rate", "loads": [20.0],
         "window": {"warmup": {"seconds": 0.2}, "measure": {"requests": 10}, "drain": 0.5},
         "requests": {
-            "lengths": {"input": {"median": 8, "sigma": 0.4}, "output": {"median": 8, "sigma": 0.4}, "correlation": 0.5},
+            "lengths": {"input": EIGHT, "output": EIGHT, "correlation": 0.5},
             "prefix": {"documents": 3, "tokens": 20, "choice": {"law": "uniform"}},
         },
     }  # fmt: skip
@@ -130,7 +131,9 @@ def test_constant_arrivals() -> None:
     workload = {
         "arrivals": {"process": "constant"}, "load_kind": "rate", "loads": [10.0],
         "window": {"warmup": {"requests": 1}, "measure": {"seconds": 0.3}, "drain": 0.2},
-        "requests": {"lengths": {"input": {"median": 4, "sigma": 0}, "output": {"median": 6, "sigma": 0}}, "prefix": None},
+        "requests": {
+            "lengths": {"input": {"median": 4, "sigma": 0}, "output": {"median": 6, "sigma": 0}}, "prefix": None,
+        },
     }  # fmt: skip
     requests = plan_requests({"workload": workload}, 1, 1, 1)
     assert [(r.offset_ns, r.phase) for r in requests] == [
