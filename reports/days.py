@@ -13,8 +13,8 @@ def second_day_section(bundle: Bundle) -> Section:
     title = "Second day"
     found = bundle.reproduction
     if found is None:
-        alone = "Single day: the same card has not been run again with a fresh seed. In the folder of this report:"
-        return section("second-day", title, Paragraph(alone), Code("benchcard reproduce ."))
+        alone = "Single day: the same card has not been run again with a fresh seed. RUN is this folder:"
+        return section("second-day", title, Paragraph(alone), Code("benchcard reproduce RUN"))
     because = tuple(item["text"] for item in found.get("because") or [])
     return section(
         "second-day",

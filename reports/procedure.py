@@ -176,14 +176,19 @@ def conditions_section(bundle: Bundle) -> Section:
 
 def check_section(bundle: Bundle) -> Section:
     """How to reproduce and audit the run: exact commands."""
-    lines = ["benchcard audit .        # recomputes everything from the raw events"]
+    lines = ["benchcard audit RUN        # recomputes everything from the raw events"]
     if bundle.kind == "ab":
-        lines.append("benchcard reproduce .    # the same card with a fresh seed, then the two days compared")
-        lines.append("benchcard verdict .      # the verdict again, in the terminal")
+        lines.append("benchcard reproduce RUN    # the same card with a fresh seed, then the two days compared")
+        lines.append("benchcard verdict RUN      # the verdict again, in the terminal")
     else:
         lines.append("benchcard run card.yaml  # the same card again, as a new run")
-    lines.append("benchcard report .       # writes this report again")
-    return section("check", "Reproduce and audit", Paragraph("In the folder of this report:"), Code("\n".join(lines)))
+    lines.append("benchcard report RUN       # writes this report again")
+    return section(
+        "check",
+        "Reproduce and audit",
+        Paragraph("RUN is this folder; commands start where the card's relative paths hold:"),
+        Code("\n".join(lines)),
+    )
 
 
 def identity_section(bundle: Bundle) -> Section:

@@ -19,9 +19,9 @@ from .run import run_card
 
 @click.command(name="reproduce", help="Run a run's card again with a fresh seed, then put the two days side by side.")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where runs go; by default beside the first day.")
 @click.option("--seed", type=click.IntRange(0, 2**53 - 1), help="The second day's seed; fresh by default.")
-def command(run: Path, out: Path, seed: int | None) -> None:
+def command(run: Path, out: Path | None, seed: int | None) -> None:
     """A second day: same card, fresh seed. Days are compared, never pooled."""
     first = open_bundle(run)
     card = card_of(first)
@@ -32,7 +32,7 @@ def command(run: Path, out: Path, seed: int | None) -> None:
         seed = fresh_seed(used)
     elif seed == used:
         raise BundleError(f"seed {seed} is the first day's: it would repeat the same requests; leave --seed out")
-    second = run_card(card, first.card, out, seed, "second_day")
+    second = run_card(card, first.card, out or first.root.parent.parent, seed, "second_day")
     click.echo(compare_days(first, second))
     click.echo(second.root / "report.html")
 

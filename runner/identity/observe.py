@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,18 @@ def identify(card: dict[str, Any], arm: str, probe: Probe, argv: list[str] | Non
         fields["process.argv"] = unknown("the server is not started by this run")
         fields["server.url"] = declared(probe.endpoint.url)
     else:
-        fields["process.argv"] = observed(local_argv(argv))
+        fields["process.argv"] = observed(_without_volatile(local_argv(argv)))
         fields["process.env"] = observed(redact_env(env))
         fields["host.same_as_client"] = observed(True)
     return {"arm": arm, "fields": fields}
+
+
+def _without_volatile(argv: list[str]) -> list[str]:
+    """The command without what differs at every start: its port, and where the embedded engine writes its log."""
+    return [
+        part if before not in ("--port", "--log") else before.removeprefix("--").upper()
+        for before, part in pairwise(["", *argv])
+    ]
 
 
 def _version(card: dict[str, Any], arm: str, probe: Probe) -> dict[str, Field]:
