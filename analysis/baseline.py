@@ -26,6 +26,7 @@ SWEEP = (
     "ttft.p95",
     "tpot.p50",
     "tpot.p95",
+    "itl.p50",
     "e2e.p50",
     "e2e.p95",
     "error_rate",

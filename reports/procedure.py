@@ -181,7 +181,7 @@ def check_section(bundle: Bundle) -> Section:
         lines.append("benchcard reproduce RUN    # the same card with a fresh seed, then the two days compared")
         lines.append("benchcard verdict RUN      # the verdict again, in the terminal")
     else:
-        lines.append("benchcard run card.yaml  # the same card again, as a new run")
+        lines.append("benchcard run RUN/card.yaml    # the same card again, as a new run")
     lines.append("benchcard report RUN       # writes this report again")
     return section(
         "check",
