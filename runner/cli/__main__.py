@@ -1,0 +1,5 @@
+"""python -m benchcard.runner.cli"""
+
+from . import main
+
+main()

@@ -1,0 +1,144 @@
+"""The whole pipe against a real vLLM. These tests need what `make vllm` installs, and fail without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYTHON = Path(".venv-vllm/bin/python")
+MODEL = Path(".models/smollm2-135m-instruct")
+
+CARD = """\
+card: 1
+kind: baseline
+id: vllm-check
+decision: {question: "Does the pipe hold on a real vLLM?", owner: tests, budget: 30 min}
+system:
+  engine: {kind: vllm, version: 0.32.0}
+  model: {path: .models/smollm2-135m-instruct, name: smollm2, precision: bfloat16, context_limit: 2048}
+  flags: {max-model-len: 2048, max-num-seqs: 16, enforce-eager: true, enable-prefix-caching: true}
+  launch:
+    python: .venv-vllm/bin/python
+    env: {VLLM_CPU_KVCACHE_SPACE: "1", VLLM_SERVER_DEV_MODE: "1", HF_HUB_OFFLINE: "1"}
+    restart: never
+workload:
+  arrivals: {process: closed}
+  concurrency: [1, 4]
+  window: {warmup: 2 requests, measure: 8 requests}
+  requests:
+    prefix: {documents: 1, tokens: 256, choice: uniform}
+    lengths: {input: 40, output: 12}
+  sampling: {temperature: 0.0, ignore_eos: true}
+  client: {token_counts: per_chunk_usage}
+method: {repeats: 2, seed: 5, spare_blocks: 0}
+validity: {schedule_lag_p99: 1 s}
+"""
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small baseline, executed on the real server."""
+    assert (ROOT / PYTHON).exists(), "no .venv-vllm: run `make vllm` first"
+    assert (ROOT / MODEL).exists(), "no .models: run `make vllm` first"
+    folder = tmp_path_factory.mktemp("vllm")
+    (folder / "card.yaml").write_text(CARD)
+    benchcard("run", folder / "card.yaml", "--out", folder / "runs")
+    (found,) = (folder / "runs").glob("*/*")
+    return found
+
+
+def benchcard(*arguments: object, code: int = 0) -> str:
+    result = subprocess.run(
+        [sys.executable, "-c", "from benchcard.runner.cli import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert result.returncode == code, result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+    return result.stdout
+
+
+def events(run: Path) -> pl.DataFrame:
+    return pl.concat(pl.read_parquet(path) for path in sorted((run / "events").glob("*.parquet")))
+
+
+def test_every_counted_attempt_is_whole(run: Path) -> None:
+    counted = events(run).filter(pl.col("phase") == "measure")
+    assert len(counted) == 2 * 2 * 8
+    assert counted["outcome"].to_list() == ["ok"] * len(counted)
+    assert counted["finish_reason"].to_list() == ["length"] * len(counted)
+    assert counted["fingerprint"].n_unique() == 1
+    assert counted["fingerprint"][0].startswith("vllm-0.32.0")
+
+
+def test_lengths_are_the_planned_ones_by_the_servers_own_count(run: Path) -> None:
+    ok = events(run).filter(pl.col("outcome") == "ok")
+    assert ok["input_tokens"].to_list() == ok["asked_input_tokens"].to_list()
+    assert ok["output_tokens"].to_list() == ok["asked_output_tokens"].to_list()
+    # Per-chunk usage accounts for every token, also for those whose text is not yet a whole character.
+    short = ok.select(missing=pl.col("output_tokens") - pl.col("chunk_tokens").list.sum())["missing"]
+    assert short.min() >= 0
+    assert short.sum() <= 0.05 * ok["output_tokens"].sum()
+
+
+def test_the_shared_prefix_is_cached(run: Path) -> None:
+    """256 tokens are two of the CPU build's blocks: cached from the second request of a cell on."""
+    ok = events(run).filter((pl.col("outcome") == "ok") & (pl.col("phase") == "measure"))
+    assert set(ok["cached_tokens"].to_list()) == {256}
+
+
+def test_identity_is_what_the_server_says(run: Path) -> None:
+    fields = json.loads((run / "identity" / "baseline.json").read_text())["fields"]
+    assert fields["engine.version"]["source"] == "observed"
+    assert fields["engine.version"]["value"].startswith("0.32.0")
+    assert fields["engine.cache_config"]["value"]["enable_prefix_caching"] == "True"
+    assert fields["model.context_limit"] == {"value": 2048, "source": "observed"}
+
+
+def test_metrics_before_and_after(run: Path) -> None:
+    for path in (run / "telemetry").glob("server-*.parquet"):
+        frame = pl.read_parquet(path).filter(pl.col("name") == "vllm:generation_tokens_total")
+        before, after = (frame.filter(pl.col("when") == when)["value"][0] for when in ("before", "after"))
+        cell = pl.read_parquet(run / "events" / path.name.removeprefix("server-"))
+        # The server counts what it made, the client what arrived: cancelled attempts are the difference.
+        assert after - before >= cell.filter(pl.col("outcome") == "ok")["output_tokens"].sum()
+
+
+def test_the_report_and_the_audit(run: Path) -> None:
+    baseline = json.loads((run / "inference_baseline.json").read_text())
+    assert baseline["valid"] is True
+    assert [point["load"] for point in baseline["sweep"]] == [1, 4]
+    assert benchcard("audit", run).splitlines()[-1] == "nothing failed"
+
+
+def test_nothing_outlives_the_run(run: Path) -> None:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            assert b"vllm.entrypoints" not in command
+
+
+def test_a_flag_that_vllm_does_not_know(tmp_path: Path) -> None:
+    card = tmp_path / "card.yaml"
+    card.write_text(CARD.replace("enforce-eager: true", "enforce-eager: true, no-such-flag: 1"))
+    result = subprocess.run(
+        [sys.executable, "-m", "benchcard.runner.cli", "run", str(card), "--out", str(tmp_path / "runs")],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert result.returncode == 3
+    assert "no-such-flag" in result.stderr
