@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +65,15 @@ def run_card(card: Card, source: Path, out: Path, seed: int | None = None, seed_
     return bundle
 
 
+def _stop_politely() -> None:
+    """SIGTERM stops a run as Ctrl-C does. (Started in the background of a script, SIGINT would be ignored.)"""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+
+
 def execute(bundle: Bundle, plan: Plan, log: AttemptLog, *, resumed: bool) -> dict[str, Any]:
     """Run what is left, then analyse and render; a run that a server ended gets a partial report, and exit 3."""
+    _stop_politely()
     progress = Progress(plan.card)
     progress.say(f"run {bundle.root}")
     try:

@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from benchcard.schema.digest import digest_file
 
 from .cards import benchcard, engines_of, kill, small_card, start_benchcard, wait_gone
@@ -63,11 +64,12 @@ def test_kill_9_in_a_cell_then_resume(tmp_path: Path) -> None:
     assert "has ended" in benchcard("run", "--resume", run, code=2).stderr
 
 
-def test_ctrl_c_is_resumable_and_leaves_no_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_is_resumable_and_leaves_no_server(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "runs"
     process = start_benchcard("run", small_card(tmp_path, measure="1 s"), "--out", out)
     run = wait_for_cell(out, 2)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"benchcard run --resume {run}" in err

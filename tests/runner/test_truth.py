@@ -7,6 +7,7 @@ interval that the real analysis gives for a few of them can be held against it.
 from __future__ import annotations
 
 import json
+import statistics
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -84,22 +85,23 @@ def test_live_timing_is_the_models(good_run: Path) -> None:
         for line in path.read_text().splitlines():
             row = json.loads(line)
             logged[row["request_id"]] = row
-    seen = 0
+    seen, errors = 0, []
     for path in (good_run / "events").glob("*.parquet"):
         for row in pl.read_parquet(path).filter(pl.col("outcome") == "ok").rows(named=True):
             truth = logged[f"{row['cell']}-{row['index']}"]
             assert row["sent"] + epoch <= truth["arrival_ns"] + 2_000_000_000
             assert len(row["chunk_times"]) == len(truth["token_sent_ns"]) == row["output_tokens"]
             assert row["cached_tokens"] == truth["cached_tokens"]
-            # The engine notes a time when its write has returned, which may be just after the client has read.
-            assert all(
-                planned <= sent and at + epoch >= planned
-                for at, planned, sent in zip(
-                    row["chunk_times"], truth["token_planned_ns"], truth["token_sent_ns"], strict=True
-                )
-            )
+            for at, planned, sent in zip(
+                row["chunk_times"], truth["token_planned_ns"], truth["token_sent_ns"], strict=True
+            ):
+                assert planned <= sent
+                assert planned <= at + epoch
+                errors.append(at + epoch - sent)
             seen += 1
     assert seen > 200
+    # What remains after the engine's own lateness is the way through the kernel and the client's wake-up.
+    assert abs(statistics.median(errors)) < 1_000_000
 
 
 def test_the_model_agrees_with_the_engines_log(good_run: Path) -> None:
