@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..alarm import Alarm
 from ..plan.requests import PlannedRequest
 from ..plan.window import Phases
 from .attempt import Attempt
-from .clock import Alarm, now_ns
+from .clock import now_ns
 
 #: A client of a closed loop that could not connect waits this long before its next request, or a dead server would
 #: draw the whole plan in a second.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -76,7 +77,7 @@ def swap_order(run: Path) -> None:
 
 def other_threshold(run: Path) -> None:
     path = run / "card.yaml"
-    path.write_text(path.read_text().replace("must_rise_by: 2%", "must_rise_by: 1%"))
+    path.write_text(re.sub(r"must_rise_by: \d+%", "must_rise_by: 1%", path.read_text()))
 
 
 def edit_log(run: Path, change: Callable[[list[dict]], list[dict]], *, rechain: bool) -> None:

@@ -67,7 +67,13 @@ def test_a_plan_that_outgrows_its_budget_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "tail",
-    ["", "analysis: {confidence: 95%}\n", "analysis:\n  confidence: 95%\n", "analysis: {revision: installed}\n", "analysis:\n  revision: installed # by whom\n"],
+    [
+        "",
+        "analysis: {confidence: 95%}\n",
+        "analysis:\n  confidence: 95%\n",
+        "analysis: {revision: installed}\n",
+        "analysis:\n  revision: installed # by whom\n",
+    ],
 )
 def test_pin_writes_the_revision_and_nothing_else(tmp_path: Path, tail: str) -> None:
     path = small_card(tmp_path)

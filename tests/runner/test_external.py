@@ -39,12 +39,17 @@ validity: {{clock_ratio: 20%, client_cpu: 100%}}
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[int]:
+def engine() -> Iterator[int]:
     """The embedded engine with its prefix cache on, listening."""
     port = free_port()
     arguments = ["--port", str(port), "--served-model-name", "atlas-70b", "--speedup", "20", "--enable-prefix-caching"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "benchcard.runner.engines.simulated", *arguments, "--log", str(tmp_path / "engine.jsonl")],
+        [
+            sys.executable,
+            "-m",
+            "benchcard.runner.engines.simulated",
+            *arguments,
+        ],
         stderr=subprocess.PIPE,
         text=True,
     )

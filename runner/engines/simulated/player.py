@@ -12,13 +12,13 @@ import os
 import time
 from typing import Protocol
 
+from ...alarm import Alarm
 from .config import EngineConfig
 from .journal import Journal, log_line
 from .metrics import EngineMetrics
 from .render import Head, StreamRenderer, whole_reply
 from .scheduler import Scheduler
 from .sequence import Request, Step, Timing
-from .timer import Timer
 from .tokens import WIDTH, output_seed, output_text, output_token
 
 #: exit code of a process that was asked to die
@@ -99,7 +99,7 @@ class Player:
         self.journal = journal
         self.step: Step | None = None
         self._misbehave = config.misbehave
-        self._timer = Timer(loop, self.advance)
+        self._alarm = Alarm(loop, self.advance)
         self._replies: dict[str, Reply] = {}
         self._due: list[tuple[Reply, bytes]] = []
         self._ended: list[Reply] = []
@@ -158,12 +158,12 @@ class Player:
 
     def close(self) -> None:
         """Stop the clock."""
-        self._timer.close()
+        self._alarm.close()
         self.journal.close()
 
     def _arm(self) -> None:
         if self.step is not None:
-            self._timer.arm(self.step.end_ns)
+            self._alarm.set(self.step.end_ns)
 
     def _plan(self) -> None:
         """Schedule the next step and render its tokens."""

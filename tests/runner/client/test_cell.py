@@ -170,7 +170,7 @@ def test_the_load_goes_on_until_the_last_counted_attempt_has_ended(tmp_path: Pat
 
 
 def test_all_connections_at_once(tmp_path: Path) -> None:
-    slow = stream((300, ROLE + content("a") + FIN + DONE))
+    slow = stream((1500, ROLE + content("a") + FIN + DONE))
     with ScriptedServer(lambda n: slow) as server:
         rows, load = drive(server.port, tmp_path, [0.0] * 150)
     assert [row["outcome"] for row in rows] == ["ok"] * 150
