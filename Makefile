@@ -32,7 +32,7 @@ lint: install
 
 # mypy reads the package as it is installed (a wheel, with its py.typed), not the folders in the checkout.
 typecheck: install
-	rm -rf build/installed
+	rm -rf build
 	$(BIN)/python -m pip install --quiet --no-deps --target build/installed .
 	MYPYPATH=build/installed $(BIN)/mypy --namespace-packages --explicit-package-bases \
 		$(foreach package,$(SOURCES),-p benchcard.$(package))

@@ -6,6 +6,7 @@ failed, killed; servers started and stopped; blocks replaced; runs resumed.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -23,9 +24,14 @@ class AttemptLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: list[dict[str, Any]] = []
-        if path.exists():
-            _drop_cut_line(path)
-            self.lines = read_log(path)
+        # Held as long as this object lives, and let go by the kernel however the process ends.
+        self._lock = path.open("ab")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BundleError(f"{path.parent}: another benchcard is at work in this run") from None
+        _drop_cut_line(path)
+        self.lines = read_log(path)
 
     def append(self, kind: str, **fields: Any) -> dict[str, Any]:
         """Append a line and make it durable before returning."""

@@ -16,7 +16,7 @@ from .engines.fleet import Fleet, Running
 from .engines.probe import Probe
 from .files import read_json, write_json
 from .identity.observe import identify
-from .measure import Session, measure_cell
+from .measure import Session, measure_cell, prepare_cell
 from .plan.blocks import Block, Cell
 from .plan.plan import Plan
 from .progress import Progress
@@ -76,7 +76,7 @@ class Execution:
                 left_over.unlink()
 
     def _killed_cells(self) -> list[Cell]:
-        over = {line["cell"] for line in self.log.of_kind("cell_ended", "cell_killed", "cell_failed")}
+        over = {line["cell"] for line in self.log.of_kind("cell_ended", "cell_killed")}
         begun = {line["cell"] for line in self.log.of_kind("cell_started")}
         return [cell for cell in self.plan.cells() if cell.cell in begun - over]
 
@@ -125,7 +125,7 @@ class Execution:
         return "complete"
 
     def _is_over(self, cell: Cell) -> bool:
-        return any(line["cell"] == cell.cell for line in self.log.of_kind("cell_ended", "cell_killed", "cell_failed"))
+        return any(line["cell"] == cell.cell for line in self.log.of_kind("cell_ended", "cell_killed"))
 
     def _block(self, fleet: Fleet, block: Block) -> str | None:
         """Run the cells of a block that are not over yet; returns why it cannot count, or None."""
@@ -147,10 +147,12 @@ class Execution:
         if pause:
             time.sleep(pause)
         self.progress.cell(cell)
+        prepare_cell(self.plan.card, running)
         self.log.append("cell_started", cell=cell.cell)
         events = measure_cell(self.session, cell, running, self.progress)
         if not running.alive():
             assert running.process is not None
+            running.death_noted = True
             why = f"the server exited with code {running.process.exit_code()} while the cell ran"
             self.log.append("server_died", arm=cell.arm, block=cell.block, cell=cell.cell, why=why)
             self.progress.say(f"{cell.cell}: {why}; its attempts are failures and count")

@@ -35,6 +35,16 @@ class Session:
     epoch_ns: int
 
 
+def prepare_cell(card: dict[str, Any], running: Running) -> None:
+    """What the card asks for before a cell begins. Raises SystemUnderTestError; nothing was measured then."""
+    if card["workload"]["cache_state"] == "reset":
+        probe = Probe(running.endpoint)
+        try:
+            probe.reset_prefix_cache()
+        finally:
+            probe.close()
+
+
 def measure_cell(session: Session, cell: Cell, running: Running, progress: Progress) -> pl.DataFrame:
     """Run one cell and write its telemetry and events; returns the events. Event files are written last: a cell that
     has one is whole."""
@@ -43,8 +53,6 @@ def measure_cell(session: Session, cell: Cell, running: Running, progress: Progr
     job = _job(session, cell, running)
     probe = Probe(running.endpoint)
     try:
-        if card["workload"]["cache_state"] == "reset":
-            probe.reset_prefix_cache()
         samples = scrape(probe, "before")
         load = run_cell(job, progress.attempts)
         samples += scrape(probe, "after")

@@ -31,6 +31,7 @@ class Running:
     process: ServerProcess | None
     argv: list[str] | None
     env: dict[str, str]
+    death_noted: bool = False
 
     def alive(self) -> bool:
         """Whether its process still runs (an external one is taken to)."""
@@ -84,6 +85,8 @@ class Fleet:
         if running is not None:
             if running.alive():
                 return running
+            if not running.death_noted:
+                self._note("server_died", arm=arm, block=running.block, cell=None, why="it exited between cells")
             self._stop(arm)
         running = self._external_server(arm, block) if self._external else self._start(arm, block)
         self._up[arm] = running

@@ -51,6 +51,7 @@ def test_a_server_that_dies_in_a_cell(tmp_path: Path) -> None:
     benchcard("run", card, "--out", tmp_path / "runs")
     run = only_run(tmp_path / "runs")
     found = kinds(run)
+    # Each candidate server dies once, in its cell (or, at the very end of one, just after it).
     assert found.count("server_died") == 6
     assert found.count("cell_ended") == 12
     assert "block_replaced" not in found
