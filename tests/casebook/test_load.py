@@ -1,0 +1,69 @@
+"""Casebook 31, 38, 42, 59: the load that was asked for is the load that was given."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchcard.runner.plan.requests import plan_requests, prompt_digest, prompt_tokens
+from scipy import stats
+
+from ..runner.client.drive import drive
+from ..runner.client.scripted import DONE, FIN, ScriptedServer, content, stream, usage
+
+WORKLOAD = {
+    "arrivals": {"process": "poisson"},
+    "load_kind": "rate",
+    "loads": [50.0],
+    "window": {"warmup": {"seconds": 0.0}, "measure": {"seconds": 60.0}, "drain": 0.0},
+    "requests": {
+        "lengths": {"input": {"median": 8, "sigma": 0.0}, "output": {"median": 4, "sigma": 0.0}, "correlation": 0.0},
+        "prefix": None,
+    },
+}
+
+
+def test_31_the_schedule_is_absolute(tmp_path: Path) -> None:
+    """Sleeps do not add up: every request keeps its own scheduled time, whatever delay the ones before had."""
+    reply = stream((0, content("a") + FIN + usage(1) + DONE))
+    with ScriptedServer(lambda n: reply) as server:
+        rows, load = drive(server.port, tmp_path, [5.0 * i for i in range(200)])
+    assert [row["scheduled"] - load.load_start for row in rows] == [5_000_000 * i for i in range(200)]
+    assert all(row["scheduled"] <= row["queued"] <= row["sent"] for row in rows)
+    assert len(server.requests) == 200
+
+
+@pytest.mark.parametrize("n", [150, 1100])
+def test_38_no_silent_limit_on_connections(tmp_path: Path, n: int) -> None:
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    slow = stream((4000, content("a") + FIN + usage(1) + DONE))
+    with ScriptedServer(lambda i: slow) as server:
+        rows, load = drive(server.port, tmp_path, [0.0] * n, timeouts_ms=(20000, 20000, 30000))
+        assert max(server.arrivals) < min(times[0] for times in server.sent.values())
+    assert [row["outcome"] for row in rows] == ["ok"] * n
+    assert load.peak_in_flight == n
+
+
+def test_42_no_prompt_comes_twice() -> None:
+    seen: set[str] = set()
+    for block in range(1, 4):
+        requests = plan_requests({"workload": WORKLOAD}, 1, block, 1)
+        digests = {prompt_digest(prompt_tokens(1, block, 1, request)) for request in requests}
+        assert len(digests) == len(requests)
+        assert not digests & seen
+        seen |= digests
+
+
+def test_59_arrivals_are_poisson() -> None:
+    """Gaps exponential and uncorrelated, counts with variance / mean of 1 (99% bands)."""
+    offsets = np.array([r.offset_ns for r in plan_requests({"workload": WORKLOAD}, 4, 1, 1)]) / 1e9
+    gaps = np.array([b - a for a, b in pairwise(offsets)])
+    assert stats.kstest(gaps, "expon", args=(0, 1 / 50)).pvalue > 0.01
+    assert abs(np.corrcoef(gaps[:-1], gaps[1:])[0, 1]) < 2.58 / np.sqrt(len(gaps))
+    counts = np.bincount((offsets / 2).astype(int), minlength=30)[:30]
+    low, high = stats.chi2.ppf([0.005, 0.995], 29) / 29
+    assert low < counts.var(ddof=1) / counts.mean() < high
