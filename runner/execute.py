@@ -90,9 +90,10 @@ class Execution:
 
     def _verify(self, running: Running, probe: Probe) -> None:
         """The server is what the card says, and, restarted, what it was before."""
-        identity = identify(self.plan.card, running.arm, probe, running.argv, running.env)
         path = self.bundle.identity(running.arm)
-        if not path.exists():
+        before = read_json(path) if path.exists() else None
+        identity = identify(self.plan.card, running.arm, probe, running.argv, running.env, before)
+        if before is None:
             write_json(path, identity)
 
     def _blocks(self, fleet: Fleet) -> str:

@@ -36,12 +36,28 @@ def unknown(why: str) -> Field:
     return {"value": None, "source": "unknown", "why": why}
 
 
-def identify(card: dict[str, Any], arm: str, probe: Probe, argv: list[str] | None, env: dict[str, str]) -> Field:
-    """identity/<arm>.json. Raises SystemUnderTestError where the server is not what the card says."""
+#: facts that must not change when a server of an arm is started again
+_STEADY = ("engine.version", "model.name", "model.context_limit", "process.argv", "process.env")
+
+
+def identify(
+    card: dict[str, Any],
+    arm: str,
+    probe: Probe,
+    argv: list[str] | None,
+    env: dict[str, str],
+    before: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """identity/<arm>.json. `before` is what was found when the arm was first started: its weights are not read again.
+
+    Raises SystemUnderTestError where the server is not what the card says, or not what it was before.
+    """
+    known: dict[str, Field] = {} if before is None else before["fields"]
     fields: dict[str, Field] = {
         "engine.kind": declared(card["system"]["engine"]["kind"]),
         **_version(card, arm, probe),
         **_model(card, arm, probe),
+        "model.weights_sha256": known.get("model.weights_sha256") or _weights(card),
         **_cache_config(card, arm, probe),
         "engine.flags": declared(arm_flags(card, arm)),
         **_declared_hardware(card),
@@ -54,6 +70,11 @@ def identify(card: dict[str, Any], arm: str, probe: Probe, argv: list[str] | Non
         fields["process.argv"] = observed(_without_volatile(local_argv(argv)))
         fields["process.env"] = observed(redact_env(env))
         fields["host.same_as_client"] = observed(True)
+    for name in _STEADY:
+        if known and known.get(name) != fields.get(name):
+            raise SystemUnderTestError(
+                f"{arm}: {name} was {known.get(name)} when the arm was first started, and is {fields.get(name)} now"
+            )
     return {"arm": arm, "fields": fields}
 
 
@@ -95,7 +116,6 @@ def _model(card: dict[str, Any], arm: str, probe: Probe) -> dict[str, Field]:
     else:
         fields["model.context_limit"] = observed(limit)
     fields["model.precision"] = declared(card["system"]["model"].get("precision"))
-    fields["model.weights_sha256"] = _weights(card)
     return fields
 
 
