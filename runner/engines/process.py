@@ -66,12 +66,13 @@ class ServerProcess:
 
 
 def _localise(log: Path) -> None:
-    """Write paths below the working directory as relative ones: a log is published, this machine's layout is not."""
-    here = f"{os.getcwd()}/".encode()
-    with contextlib.suppress(OSError):
+    """Write paths below the working directory as relative ones, and those below the home as ~/…: a log is published, this
+    machine's layout is not."""
+    with contextlib.suppress(OSError, RuntimeError):
         text = log.read_bytes()
-        if here in text:
-            log.write_bytes(text.replace(here, b""))
+        for folder, short in ((os.getcwd(), b""), (str(Path.home()), b"~/")):
+            text = text.replace(f"{folder}/".encode(), short)
+        log.write_bytes(text)
 
 
 def free_port(host: str = "127.0.0.1") -> int:
