@@ -66,8 +66,8 @@ class ServerProcess:
 
 
 def _localise(log: Path) -> None:
-    """Write paths below the working directory as relative ones, and those below the home as ~/…: a log is published, this
-    machine's layout is not."""
+    """Write paths below the working directory as relative ones, and those below the home as ~/…: a log is published,
+    this machine's layout is not."""
     with contextlib.suppress(OSError, RuntimeError):
         text = log.read_bytes()
         for folder, short in ((os.getcwd(), b""), (str(Path.home()), b"~/")):
