@@ -85,16 +85,16 @@ def effect_intervals(rows: Sequence[Row], axis: str, percent: bool, chart_id: st
 
 
 def block_effects(rows: Sequence[Row], axis: str, percent: bool, chart_id: str, title: str) -> str:
-    """Each block's d at each load. Rows: load (label), block, d, mean, threshold."""
+    """Each block's d at each load, on a scale of the load's own. Rows: load (label), block, d, mean, threshold."""
     import altair as alt
 
-    values = [row[key] for row in rows for key in ("d", "threshold")] + [0.0]
-    span = max(values) - min(values) or 1.0
-    scale = alt.Scale(domain=[min(values) - 0.08 * span, max(values) + 0.08 * span], nice=False)
-    style = _signed_axis(alt, span, percent, 5, axis)
     charts = []
     for label in dict.fromkeys(row["load"] for row in rows):
         mine = [row for row in rows if row["load"] == label]
+        values = [row[key] for row in mine for key in ("d", "threshold")] + [0.0]
+        span = max(values) - min(values) or 1.0
+        scale = alt.Scale(domain=[min(values) - 0.08 * span, max(values) + 0.08 * span], nice=False)
+        style = _signed_axis(alt, span, percent, 5, axis)
         first = _data(alt, mine[:1])
         points = (
             alt.Chart(_data(alt, mine))
