@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import weakref
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,10 @@ class AttemptLog:
         self.path = path
         self.lines: list[dict[str, Any]] = []
         # Held as long as this object lives, and let go by the kernel however the process ends.
-        self._lock = path.open("ab")
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        weakref.finalize(self, os.close, lock)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise BundleError(f"{path.parent}: another benchcard is at work in this run") from None
         _drop_cut_line(path)

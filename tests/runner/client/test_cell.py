@@ -137,7 +137,11 @@ def test_closed_loop_holds_its_concurrency_and_counts_by_turn(tmp_path: Path) ->
             assert after["scheduled"] == before["end"]
     counted = [row["scheduled"] for row in rows if row["phase"] == "measure"]
     uncounted = [row["scheduled"] for row in rows if row["phase"] == "drain"]
-    assert (load.window_start, load.window_end) == (min(counted), min(uncounted))
+    # The window ends where the first uncounted request was due, sent or (all counted ones having ended) not.
+    assert load.window_start == min(counted)
+    assert load.window_end is not None
+    assert max(counted) <= load.window_end
+    assert not uncounted or load.window_end == min(uncounted)
 
 
 class _Late(list):  # type: ignore[type-arg]
