@@ -30,7 +30,8 @@ _CARD_KEYS: dict[str, type | tuple[type, ...]] = {
     "analysis.revision": str,
 }
 _AB_KEYS: dict[str, type | tuple[type, ...]] = {
-    "objectives": dict,
+    # null where neither the claim nor a guard needs them
+    "objectives": (dict, type(None)),
     "claim.metric": str,
     "claim.direction": str,
     "claim.threshold.value": (int, float),

@@ -58,12 +58,14 @@ class CellResult:
 
 @dataclass(frozen=True)
 class BlockResult:
-    """A block, the cells of it that were run, whether it is used, and if not, why."""
+    """A block, the cells of it that were run, whether it is used, and if not, why; `cause` is the first of the reasons,
+    in the order of its cells."""
 
     block: Block
     cells: tuple[CellResult | None, ...]
     used: bool
     reason: str | None
+    cause: str | None
 
 
 @dataclass(frozen=True)
@@ -105,31 +107,38 @@ def read_cells(bundle: Bundle) -> Reading:
     wanted, valid = int(bundle.card["method"]["blocks"]), 0
     for block in bundle.blocks:
         cells = tuple(read_cell(bundle, cell) if bundle.has_events(cell) else None for cell in block.cells)
-        reason = _unusable(bundle, block, cells)
-        used = reason is None and valid < wanted
-        if reason is None and not used:
-            reason = "not needed: enough earlier blocks are valid"
+        reasons = _unusable(bundle, block, cells)
+        used = not reasons and valid < wanted
+        if not reasons and not used:
+            reasons = ["not needed: enough earlier blocks are valid"]
         valid += used
-        blocks.append(BlockResult(block, cells, used, reason))
+        blocks.append(BlockResult(block, cells, used, "; ".join(reasons) or None, reasons[0] if reasons else None))
     return Reading(bundle, tuple(blocks), valid)
 
 
-def _unusable(bundle: Bundle, block: Block, cells: tuple[CellResult | None, ...]) -> str | None:
+def _unusable(bundle: Bundle, block: Block, cells: tuple[CellResult | None, ...]) -> list[str]:
+    """Why a block cannot count, in the order of its cells; a cell without events is named only where no other reason
+    explains it, since a block is given up at its first fault."""
     if not block.cells:
-        return "the plan gives it no cells"
-    failed = [
-        f"{cell.cell.cell} failed {', '.join(cell.failed_checks)}" for cell in cells if cell and cell.failed_checks
-    ]
-    missing = [planned.cell for planned, cell in zip(block.cells, cells, strict=True) if cell is None]
-    if len(missing) == len(block.cells):
-        return "spare, not run" if block.spare else "not run"
-    whys = {
-        str(line.get("cell")): str(line.get("why"))
-        for line in bundle.log
-        if line.get("kind") in ("cell_killed", "cell_failed") and line.get("why")
-    }
-    failed += [f"{name} has no events" + (f" ({whys[name]})" if name in whys else "") for name in missing]
-    return "; ".join(failed) or None
+        return ["the plan gives it no cells"]
+    log = {str(line.get("cell")): line for line in bundle.log if line.get("kind") in ("cell_killed", "cell_failed")}
+    reasons, silent = [], []
+    for planned, cell in zip(block.cells, cells, strict=True):
+        if cell is not None and cell.failed_checks:
+            reasons.append(f"{planned.cell} failed {', '.join(cell.failed_checks)}")
+        elif cell is None and planned.cell in log:
+            reasons.append(_stopped(log[planned.cell]))
+        elif cell is None:
+            silent.append(f"{planned.cell} has no events")
+    if not reasons and len(silent) == len(block.cells):
+        return ["spare, not run" if block.spare else "not run"]
+    return reasons or silent
+
+
+def _stopped(line: Record) -> str:
+    """What the log says of a cell that never got its events."""
+    why = f" ({line['why']})" if line.get("why") else ""
+    return f"{line['cell']} {'was killed' if line['kind'] == 'cell_killed' else 'broke off'}{why}"
 
 
 def read_cell(bundle: Bundle, cell: Cell) -> CellResult:

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ from .records import BundleError, Record, need
 
 #: 1: first.
 REPRODUCTION_VERSION = 1
+#: runs that began within this many seconds of each other saw the same day
+SAME_DAY = 12 * 3600.0
 _DECISIVE = {"supported", "falsified"}
 
 
@@ -84,11 +87,13 @@ def compare(first: Path, second: Path) -> Record:
     agreement, confidence = _margin(first)
     loads = [_load(a, b, agreement, confidence) for a, b in zip(*(_claimed(day) for day in days), strict=True)]
     word, because = _word(days, loads)
+    started = [_started(run) for run in (first, second)]
+    because += _apart(started)
     return {
         "reproduction_version": REPRODUCTION_VERSION,
         "card": days[0]["card"],
-        "day1": _day(days[0]),
-        "day2": _day(days[1]),
+        "day1": {**_day(days[0]), "started": started[0]},
+        "day2": {**_day(days[1]), "started": started[1]},
         "agreement": agreement,
         "level": 1 - 2 * (1 - confidence),
         "loads": loads,
@@ -105,6 +110,28 @@ def _margin(run: Path) -> tuple[float, float]:
         raise BundleError(f"{path}: missing or not JSON") from None
     agreement = need(card, "second_day.agreement", (int, float), str(path))
     return float(agreement), float(need(card, "analysis.confidence", (int, float), str(path)))
+
+
+def _started(run: Path) -> str | None:
+    """When a run began, by the first line of its attempt log (UTC, ISO); None where that does not say."""
+    try:
+        with (run / "attempts.jsonl").open("rb") as log:
+            time = json.loads(log.readline())["time"]
+        return str(time) if datetime.fromisoformat(time).tzinfo else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _apart(started: Sequence[str | None]) -> list[Record]:
+    """The time between the two runs: so close that it is no second day, or how long it was."""
+    times = [datetime.fromisoformat(time) for time in started if time is not None]
+    if len(times) < 2:
+        return []
+    seconds = abs((times[1] - times[0]).total_seconds())
+    text = f"the two runs started {wording.duration(seconds)} apart"
+    if seconds < SAME_DAY:
+        return [{"code": "same_day", "text": f"{text}: this repeats the run, it does not sample another day"}]
+    return [{"code": "time_apart", "text": text}]
 
 
 def _claimed(day: Record) -> list[Record]:

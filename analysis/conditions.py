@@ -17,7 +17,7 @@ from .read import Bundle
 from .records import Record
 
 #: identity fields that name the machine or the engine; others only show where the arms differ
-_SHOWN = ("engine", "model", "host", "hardware", "device", "cpu", "gpu", "accelerator", "os", "driver")
+_SHOWN = ("engine", "model", "host", "hardware", "device", "cpu", "gpu", "accelerator", "os", "driver", "client")
 
 
 def conditions(reading: Reading) -> list[Record]:
@@ -40,8 +40,11 @@ def conditions(reading: Reading) -> list[Record]:
         _row("steady state", "not examined by this revision of the analysis", "unknown"),
         _row("days", "single day", "observed"),
     ]
-    rows += [_row(path, why, "unknown") for path, why in sorted(unknowns(card))]
-    rows += _identity(bundle)
+    identity = _identity(bundle)
+    # a fact of the model or the hardware that the identity has too stands there, once
+    told = {f"system.{row['name']}" for row in identity if row["name"].startswith(("model.", "hardware."))}
+    rows += [_row(path, why, "unknown") for path, why in sorted(unknowns(card)) if path not in told]
+    rows += identity
     rows += [_row("override", plain(item)) for item in bundle.plan.get("overrides") or []]
     if bundle.plan.get("seed_source") == "second_day":
         rows.append(_row("seed", f"{bundle.plan['seed']}, drawn for a second day", "observed"))
@@ -52,7 +55,8 @@ def conditions(reading: Reading) -> list[Record]:
 
 
 def _row(name: str, value: str, source: str = "declared") -> Record:
-    return {"name": name, "value": value, "source": source}
+    # what nobody knows is unknown, whoever said so
+    return {"name": name, "value": value, "source": "unknown" if value.startswith("unknown (") else source}
 
 
 def plain(value: Any) -> str:

@@ -18,6 +18,9 @@ from .records import Record
 #: what a finding makes of the verdict, in the order of precedence
 _RANKS = {"invalid": 0, "no treatment": 1, "mixed": 2, "falsified": 3, "inconclusive": 4, "supported": 5}
 
+#: an incomplete run names this many of its lost blocks
+_NAMED = 3
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -60,9 +63,13 @@ def decide(
 
 
 def _incomplete(reading: Reading) -> Finding:
-    text = f"incomplete: {reading.valid_blocks} of {reading.wanted} blocks are valid"
-    reasons = [f"block {b.block.block}: {b.reason}" for b in reading.blocks if b.reason and not b.used]
-    return Finding("invalid", "incomplete", f"{text} ({'; '.join(reasons[:3])})" if reasons else text)
+    """Each lost block by its first cause, at most three; a spare that was never run is not a lost block."""
+    of = wording.count(reading.wanted, "block")
+    text = f"incomplete: {reading.valid_blocks} of {of} {'is' if reading.wanted == 1 else 'are'} valid"
+    lost = [b for b in reading.blocks if not b.used and b.cause not in (None, "spare, not run")]
+    reasons = [f"block {b.block.block}: {b.cause}" for b in lost[:_NAMED]]
+    reasons += [f"and {len(lost) - _NAMED} more"] if len(lost) > _NAMED else []
+    return Finding("invalid", "incomplete", f"{text} ({'; '.join(reasons)})" if reasons else text)
 
 
 def _evidence(rows: Sequence[Record]) -> list[Finding]:

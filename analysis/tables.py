@@ -128,4 +128,6 @@ def attribution_rows(reading: Reading) -> list[Record]:
 
 def validity(reading: Reading) -> list[Record]:
     """Each check over all cells that were run, and the run's own."""
-    return validity_rows(reading.checked(), reading.valid_blocks, reading.wanted)
+    ends = [str(line.get("why")) for line in reading.bundle.log if line.get("kind") == "run_ended"]
+    ended = bool(ends) and ends[-1].startswith("no spare block left")
+    return validity_rows(reading.checked(), reading.valid_blocks, reading.wanted, ended)

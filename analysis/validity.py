@@ -8,12 +8,18 @@ from .checks import CheckResult
 from .read import Cell
 from .records import Record
 
+_ADVICE_OPEN = "Resume the run if it was interrupted; plan more spare blocks if cells keep failing a check."
+_ADVICE_ENDED = (
+    "The run has ended without a spare block left, so it cannot go on: mend what the failed checks name (or what broke "
+    "cells off), or plan more spare blocks, and run the card again."
+)
+
 
 def validity_rows(
-    cells: Iterable[tuple[Cell, tuple[CheckResult, ...]]], valid_blocks: int, wanted: int
+    cells: Iterable[tuple[Cell, tuple[CheckResult, ...]]], valid_blocks: int, wanted: int, ended: bool = False
 ) -> list[Record]:
     """verdict.json's validity: each check over all cells (the worst observation, and the cells that failed), then the
-    run's own: enough valid blocks. `level` says which of the two a row is."""
+    run's own: enough valid blocks. `level` says which of the two a row is; `ended`, that there is nothing to resume."""
     found: dict[str, list[tuple[Cell, CheckResult]]] = {}
     for cell, results in cells:
         for result in results:
@@ -47,7 +53,7 @@ def validity_rows(
             "unit": "blocks",
             "where": [],
             "meaning": "blocks in which every cell was run and passed its checks (at least the number on the card)",
-            "advice": "Resume the run if it was interrupted; plan more spare blocks if cells keep failing a check.",
+            "advice": _ADVICE_ENDED if ended else _ADVICE_OPEN,
             "reason": None,
         }
     )

@@ -38,6 +38,7 @@ def _days_table(bundle: Bundle, found: Json) -> Table:
                     label,
                     Cell(str(day.get("run", "")), code=True),
                     str(day.get("seed", "")),
+                    str(day.get("started") or "unknown"),
                     wording.load(at["load"], bundle.load_unit),
                     str(at.get("blocks", "")),
                     wording.effect(at.get("mean"), scale, unit, None, at.get("interval")),
@@ -46,7 +47,7 @@ def _days_table(bundle: Bundle, found: Json) -> Table:
                     word_cell(day.get("verdict")),
                 ]
             )
-    headings = f"Day|Run|#Seed|Load|#Blocks|#Effect|#{bundle.confidence} interval|Word|Day's verdict"
+    headings = f"Day|Run|#Seed|Started|Load|#Blocks|#Effect|#{bundle.confidence} interval|Word|Day's verdict"
     return table("The two days", headings, rows)
 
 

@@ -46,6 +46,7 @@ def _effect_row(bundle: Bundle, effect: Json) -> list[Cell | str]:
     bounds = wording.interval(
         effect.get("interval"), effect["scale"], unit, effect.get("threshold"), effect.get("reason")
     )
+    each = [d for d in effect.get("d") or [] if d is not None]
     return [
         wording.load(effect["load"], bundle.load_unit),
         word_cell(effect.get("word"), bool(effect.get("claimed"))),
@@ -54,6 +55,7 @@ def _effect_row(bundle: Bundle, effect: Json) -> list[Cell | str]:
         _threshold(effect),
         wording.quantity(effect.get("baseline"), unit, 4),
         wording.quantity(effect.get("candidate"), unit, 4),
+        wording.interval([min(each), max(each)] if each else None, effect["scale"], unit),
         effect["metric"],
     ]
 
@@ -66,6 +68,8 @@ def _tests(bundle: Bundle, effects: list[Json]) -> Table:
 
     always: list[tuple[str, Callable[[Json], str]]] = [
         ("Load", lambda e: wording.load(e["load"], bundle.load_unit)),
+        # early, where no narrow page scrolls it out of sight
+        ("Flags", lambda e: ", ".join(e.get("flags") or []) or "none"),
         ("#Blocks", lambda e: str(e.get("blocks", 0))),
         ("#Mean d", lambda e: wording.number(e.get("mean"), 4, signed=True)),
         ("#Stdev of d", lambda e: wording.number(e.get("stdev"), 3)),
@@ -82,7 +86,6 @@ def _tests(bundle: Bundle, effects: list[Json]) -> Table:
             "#Smallest detectable",
             lambda e: wording.size(e.get("smallest_detectable"), e["scale"], wording.metric_unit(e["metric"])),
         ),
-        ("flags", "Flags", lambda e: ", ".join(e.get("flags") or []) or "none"),
     ]
     if len(effects) < 2:
         where_any = [column for column in where_any if column[0] != "bonferroni_interval"]
@@ -143,7 +146,7 @@ def effect_section(bundle: Bundle) -> Section:
         caution = Paragraph("The run is invalid. These numbers help to find the fault; they answer nothing.", "warn")
     summary = table(
         "Effect and interval against the threshold",
-        f"Load|Word|#Effect|#{bundle.confidence} interval|#Threshold|#Baseline|#Candidate|Metric",
+        f"Load|Word|#Effect|#{bundle.confidence} interval|#Threshold|#Baseline|#Candidate|#Blocks, min to max|Metric",
         [_effect_row(bundle, effect) for effect in effects],
     )
     note = Paragraph(

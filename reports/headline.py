@@ -22,6 +22,8 @@ FLAGS: dict[str, str] = {
     "decides, and a few more blocks could turn it",
     "degenerate": "degenerate: every block gave the same effect, so there is no spread to test; the sign of the "
     "effect against the threshold decides",
+    "one_block": "one block: one block drives the effect; without it the mean would move by more than two standard "
+    "errors of the others. Look at it under Blocks; no word changes",
     "few_blocks": "few blocks: fewer blocks than the sign-flip test needs to reach a decision of its own",
     "scaled": "scaled: an arm had no good request in some block, so ratios do not exist; the effect is candidate − "
     "the threshold's multiple of the baseline, compared with zero, in all blocks",
@@ -152,7 +154,8 @@ def _invalid(bundle: Bundle) -> list[str]:
             continue
         where = f" in {wording.shortened(check['where'])}" if check.get("where") else ""
         unit = check.get("unit") or ""
-        found = f"observed {observed(check)}, limit {check_value(check.get('limit'), unit)}"
+        worst = "worst observed" if len(check.get("where") or []) > 1 else "observed"
+        found = f"{worst} {observed(check)}, limit {check_value(check.get('limit'), unit)}"
         advice = f" What to do: {check['advice']}" if check.get("advice") else ""
         parts.append(f"{check['name']} failed{where}: {found}.{advice}")
     return parts
@@ -163,7 +166,8 @@ def check_value(value: object, unit: str) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if unit in ("s", "1", "bytes"):
             return wording.quantity(float(value), unit)
-        return wording.join_unit(wording.number(float(value), 4), unit)
+        # units that are counted ("blocks") stand in the plural
+        return wording.join_unit(wording.number(float(value), 4), unit.removesuffix("s") if value == 1 else unit)
     return wording.plain(value)
 
 

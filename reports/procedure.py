@@ -145,8 +145,10 @@ def validity_section(bundle: Bundle) -> Section:
         intro += " The blocks of the cells that failed were replaced by spares, so the run itself is valid."
     advice = tuple(f"{check['name']}: {check['advice']}" for check in failed if check.get("advice"))
     what_to_do: list[Block | None] = [Paragraph("What to do:"), Bullets(advice)] if advice else []
-    caption = "Observed against limit"
-    body = table(caption, "Check|Result|#Observed|#Limit|Cells that failed|Meaning", rows) if rows else None
+    caption = "Observed in the worst cell of all that were run, against the limit"
+    body = (
+        table(caption, "Check|Result|#Observed (worst cell)|#Limit|Cells that failed|Meaning", rows) if rows else None
+    )
     return section("validity", "Validity checks", Paragraph(intro), body, *what_to_do)
 
 
@@ -154,6 +156,17 @@ def is_unknown(condition: Json) -> bool:
     """Whether nobody could say what this condition was."""
     value = condition.get("value")
     return condition.get("source") == "unknown" or (isinstance(value, dict) and set(value) == {"unknown"})
+
+
+def _condition_value(bundle: Bundle, condition: Json) -> str:
+    """A condition's value; that of the days says so where a second day is compared."""
+    text = wording.plain(condition.get("value"))
+    found = bundle.reproduction
+    if condition["name"] != "days" or found is None:
+        return text
+    near = [item["text"] for item in found.get("because") or [] if item.get("code") == "same_day"]
+    other = near[0] if near else "a second one is compared"
+    return f"{text} for this verdict; {other} (below: {found.get('word', 'unknown')})"
 
 
 def conditions_section(bundle: Bundle) -> Section:
@@ -165,7 +178,7 @@ def conditions_section(bundle: Bundle) -> Section:
     rows: list[list[Cell | str]] = [
         [
             condition["name"],
-            Cell(wording.plain(condition.get("value")), "warn" if is_unknown(condition) else ""),
+            Cell(_condition_value(bundle, condition), "warn" if is_unknown(condition) else ""),
             Cell("unknown", "warn") if is_unknown(condition) else condition.get("source", ""),
         ]
         for condition in conditions

@@ -7,7 +7,7 @@ from benchcard.schema.event import OUTCOMES
 from . import charts, wording
 from .document import Block, Cell, Figure, Paragraph, Section, section, table
 from .read import Bundle, Json
-from .summary import PERCENTILE_NEEDS, load_points, mean_cell, summary_row
+from .summary import PERCENTILE_NEEDS, failed_notes, load_points, mean_cell, summary_row
 
 
 def goodput_section(bundle: Bundle) -> Section:
@@ -175,6 +175,5 @@ def latency_section(bundle: Bundle) -> Section:
         "independent. What decides is compared block by block, above.",
         "muted",
     )
-    return section(
-        "latency", title, note, *figures, table("Pooled percentiles", "Latency|Load|Arm|#Values|#p50|#p90", rows)
-    )
+    pooled = table("Pooled percentiles", "Latency|Load|Arm|#Values|#p50|#p90", rows)
+    return section("latency", title, note, *figures, *failed_notes(bundle), pooled)

@@ -34,6 +34,22 @@ def load_points(bundle: Bundle) -> list[tuple[int, float]]:
     return [(index, float(load)) for index, load in enumerate(loads, start=1)]
 
 
+def failed_notes(bundle: Bundle) -> list[Block]:
+    """How many attempts of each arm and load failed, which the latencies leave out; nothing where none did."""
+    fate = "they count as missed" if bundle.objectives else "they count in error_rate"
+    arms = {arm: index for index, arm in enumerate(bundle.arms)}
+    rows: list[Json] = bundle.result.get("attribution") or []
+    notes = []
+    for row in sorted(rows, key=lambda row: (row["load_point"], arms.get(row["arm"], len(arms)))):
+        attempted = int(row["attempted"])
+        failed = attempted - int((row.get("outcomes") or {}).get("ok", 0))
+        if failed:
+            where = f"{wording.load(row['load'], bundle.load_unit)} {row['arm']}"
+            of = f"{failed:,} of {wording.count(attempted, 'attempt')} failed"
+            notes.append(f"{where}: {of} and have no latency here; {fate}.")
+    return [Paragraph("Latencies are of ok attempts only:"), Bullets(tuple(notes))] if notes else []
+
+
 def _undefined_notes(bundle: Bundle) -> tuple[str, ...]:
     """Every undefined value, counted by metric and reason over the used cells."""
     totals: dict[tuple[str, str], int] = {}
@@ -112,4 +128,4 @@ def metrics_section(bundle: Bundle) -> Section:
             Paragraph("Values that are undefined, counted over the used cells and never taken as 0:"),
             Bullets(undefined),
         ]
-    return section("metrics", title, intro, *tables, *closing)
+    return section("metrics", title, intro, *failed_notes(bundle), *tables, *closing)

@@ -6,6 +6,7 @@ other code in a bundle is somebody's program, and runs only if the user says so.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -62,13 +63,14 @@ class Analysis:
             self._command(arguments), input=stdin, capture_output=True, text=True, env=self._env(), check=False
         )
         if result.returncode == _BAD_INPUT:
-            raise InputError(result.stderr.strip() or "the analysis refused its input")
+            raise InputError(result.stderr.strip().removeprefix("error: ") or "the analysis refused its input")
         if result.returncode != 0:
             raise InternalError(f"the analysis failed (exit {result.returncode}):\n{result.stderr.strip()[-4000:]}")
         return result.stdout
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
-        return [sys.executable, "-m", self.module, *arguments]
+        # -P: nothing in the current directory (which may be somebody's bundle) stands in for the analysis or a library.
+        return [sys.executable, "-P", "-m", self.module, *arguments]
 
     def _env(self) -> dict[str, str]:
         return dict(os.environ) if self.path is None else {**os.environ, "PYTHONPATH": self.path}
@@ -90,7 +92,8 @@ class Analysis:
         try:
             yield CellChecks(process.stdin, process.stdout)
         finally:
-            process.stdin.close()
+            with contextlib.suppress(OSError):  # it may have ended already; then `ask` has said so
+                process.stdin.close()
             process.wait(30)
             process.stdout.close()
 
@@ -104,8 +107,9 @@ class CellChecks:
 
     def ask(self, cell: str) -> list[dict[str, Any]]:
         """The validity checks of a finished cell: name, passed, observed, limit, unit, meaning, advice."""
-        self.questions.write(cell + "\n")
-        self.questions.flush()
+        with contextlib.suppress(BrokenPipeError):
+            self.questions.write(cell + "\n")
+            self.questions.flush()
         line = self.answers.readline()
         if not line:
             raise InternalError(f"the analysis ended while it was asked about cell {cell}")
@@ -154,7 +158,13 @@ def archived_revisions(bundle: Bundle) -> list[str]:
 def _unpack(archive: Path, folder: Path) -> None:
     try:
         with zipfile.ZipFile(archive) as source:
-            for name in source.namelist():
+            names = source.namelist()
+            if len(set(names)) != len(names):
+                raise BundleError(f"{archive}: holds a file twice")
+            for name in names:
+                if not name.endswith(".py"):
+                    # What the digest does not cover must not be there to be imported.
+                    raise BundleError(f"{archive}: {name!r} is no Python source")
                 target = (folder / name).resolve()
                 if not target.is_relative_to(folder.resolve()) or not name.startswith("analysis/"):
                     raise BundleError(f"{archive}: {name!r} would be written outside the archive's own folder")

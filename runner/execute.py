@@ -74,6 +74,10 @@ class Execution:
             self.log.append("cell_killed", cell=cell.cell, why=why)
             for left_over in self.bundle.root.glob(f"events/.{cell.cell}.*"):
                 left_over.unlink()
+            # Killed between its last file and the log's line: kept as evidence, but not as a cell that ended.
+            events = self.bundle.events(cell.cell)
+            if events.exists():
+                events.rename(events.with_suffix(".parquet.killed"))
 
     def _killed_cells(self) -> list[Cell]:
         over = {line["cell"] for line in self.log.of_kind("cell_ended", "cell_killed")}
@@ -95,6 +99,7 @@ class Execution:
         identity = identify(self.plan.card, running.arm, probe, running.argv, running.env, before)
         if before is None:
             write_json(path, identity)
+            self.log.append("identity", arm=running.arm, sha256_of_file=digest_file(path))
 
     def _blocks(self, fleet: Fleet) -> str:
         """Planned blocks, then as many spares as blocks were lost."""
@@ -117,6 +122,7 @@ class Execution:
                 continue
             lost.append(block)
             if not spares:
+                self.progress.say(f"block {block.block} cannot count ({why}), and no spare block is left: the run ends")
                 return f"no spare block left: {why}"
             spare = spares.pop(0)
             self.log.append("block_replaced", block=block.block, by=spare.block, why=why)
@@ -163,12 +169,22 @@ class Execution:
             for check in self._checks.ask(cell.cell)
         ]
         valid = all(check["passed"] for check in checks)
-        digest = digest_file(self.bundle.events(cell.cell))
-        line = self.log.append("cell_ended", cell=cell.cell, events_sha256=digest, valid=valid, checks=checks)
+        line = self.log.append(
+            "cell_ended", cell=cell.cell, **cell_digests(self.bundle, cell), valid=valid, checks=checks
+        )
         failed = sum(1 for outcome in events["outcome"] if outcome not in ("ok", "cancelled"))
         self.progress.ended(len(events), failed, "" if valid else "INVALID")
         fleet.after_cell(cell)
         return line
+
+
+def cell_digests(bundle: Bundle, cell: Cell) -> dict[str, str]:
+    """The digests of a cell's files, for the line that says it ended."""
+    return {
+        "events_sha256": digest_file(bundle.events(cell.cell)),
+        "client_sha256": digest_file(bundle.telemetry("client", cell.cell)),
+        "server_sha256": digest_file(bundle.telemetry("server", cell.cell)),
+    }
 
 
 def check_resumable(bundle: Bundle, plan: Plan, log: AttemptLog) -> None:
@@ -182,7 +198,11 @@ def check_resumable(bundle: Bundle, plan: Plan, log: AttemptLog) -> None:
     if read_json(bundle.plan) != plan.as_json():
         raise BundleError(f"{bundle.plan}: differs from the plan made again from card and seed; nothing is run")
     if log.of_kind("run_ended"):
-        raise BundleError(f"{bundle.root}: this run has ended; there is nothing to resume")
+        raise BundleError(
+            f"{bundle.root}: this run has ended, so there is nothing to resume; `benchcard report {bundle.root}` "
+            "analyses and renders it again"
+        )
     for line in log.of_kind("cell_ended"):
-        if digest_file(bundle.events(line["cell"])) != line["events_sha256"]:
+        path = bundle.events(line["cell"])
+        if not path.exists() or digest_file(path) != line["events_sha256"]:
             raise BundleError(f"{bundle.events(line['cell'])}: not the file that the log says was written")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..schema.digest import digest_file
 from ..schema.errors import InputError
 from .analysis_process import installed_source
 from .attempts import AttemptLog
@@ -19,6 +18,7 @@ from .client.record import event_frame
 from .engines.launch import arm_flags, model_name
 from .engines.simulated.sequence import Timing
 from .engines.simulated.virtual import virtual_timings
+from .execute import cell_digests
 from .files import write_json, write_parquet
 from .measure import counted_planned
 from .plan.blocks import Cell
@@ -56,9 +56,7 @@ def virtual_run(plan: Plan, root: Path, card_text: str) -> Bundle:
     for number, cell in enumerate(cells):
         log.append("cell_started", cell=cell.cell)
         virtual_cell(plan, cell, bundle, number * _CELL_SPACING)
-        log.append(
-            "cell_ended", cell=cell.cell, events_sha256=digest_file(bundle.events(cell.cell)), valid=True, checks=[]
-        )
+        log.append("cell_ended", cell=cell.cell, **cell_digests(bundle, cell), valid=True, checks=[])
     log.append("run_ended", why="complete")
     return bundle
 

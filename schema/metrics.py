@@ -50,6 +50,10 @@ LATENCIES: dict[str, str] = {
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p97", "p99", "max")
 
+#: the fewest values that carry a percentile of a per-attempt latency: one value beyond it is allowed for, at the 1%
+#: level (binom.cdf(1, n, 1 - p) <= .01; 662 is also what the MLPerf inference rules publish for p99)
+PERCENTILE_NEEDS = {"p90": 64, "p95": 130, "p97": 219, "p99": 662}
+
 #: metrics that only the server's own counters give; usable as evidence
 SERVER_METRICS: dict[str, str] = {
     "server.prefix_cache_hit_rate": "prompt tokens found in the prefix cache / prompt tokens looked up, over the cell",

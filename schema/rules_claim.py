@@ -7,7 +7,7 @@ from typing import Any
 
 from .defaults import Filled
 from .errors import Problem
-from .metrics import SERVER_METRIC_UNITS, Metric, metric
+from .metrics import PERCENTILE_NEEDS, SERVER_METRIC_UNITS, Metric, metric
 from .phrase import KeyPath, show
 from .quantity import format_quantity
 
@@ -60,12 +60,43 @@ def loads_of(filled: Filled) -> tuple[list[float], str]:
     return [float(load) for load in loads], "rate" if rates else "load"
 
 
+def _errors_in_points(filled: Filled) -> Iterator[Problem]:
+    """A system without errors has no 5% of them to lose: its margin would be nothing."""
+    for path, known, _, bound in _bounded(filled):
+        if known.name == "error_rate" and bound["scale"] == "relative":
+            found = f"{format_quantity('change', bound)} of an error rate"
+            yield filled.problem(path, found, "points such as 0.5 pt", "a share of an error rate of zero is no margin")
+
+
+def _percentiles_have_values(filled: Filled) -> Iterator[Problem]:
+    """A percentile of few values is their largest one under another name."""
+    window = filled.get("workload", "window", "measure")
+    loads, kind = loads_of(filled)
+    for path, statement in _statements(filled):
+        quantity, _, statistic = str(statement.get("metric")).partition(".")
+        needs = PERCENTILE_NEEDS.get(statistic)
+        if needs is None or quantity in ("itl", "icl") or not isinstance(window, dict):
+            continue
+        at = statement.get("at")
+        named = [float(load) for load in at if load is not None] if isinstance(at, list) else loads
+        if "requests" in window:
+            values = window["requests"]
+        elif kind == "rate" and named:
+            values = round(window["seconds"] * min(named))
+        else:
+            continue
+        if values < needs:
+            found = f"{statement['metric']} of about {values} attempts a cell"
+            wanted = f"a window that holds {needs} attempts, or a lower percentile"
+            yield filled.problem((*path, "metric"), found, wanted, f"{statistic} needs {needs} values")
+
+
 def _at_declared_loads(filled: Filled) -> Iterator[Problem]:
     """Nothing can be said about a load that is not run."""
     loads, kind = loads_of(filled)
     if not loads:
         return
-    wanted = ", ".join(format_quantity(kind, load) for load in loads)
+    wanted = ", ".join(format_quantity(kind, load if kind == "rate" else int(load)) for load in loads)
     named: list[tuple[KeyPath, Any]] = [(("workload", "operating_point"), filled.get("workload", "operating_point"))]
     for path, statement in _statements(filled):
         if filled.on_card(*path, "at") and isinstance(statement.get("at"), list):
@@ -187,6 +218,8 @@ def _power_beyond_threshold(filled: Filled) -> Iterator[Problem]:
 CLAIM_RULES = (
     _direction_fits_metric,
     _points_for_proportions,
+    _errors_in_points,
+    _percentiles_have_values,
     _at_declared_loads,
     _loads_once,
     _objectives_for_goodput,

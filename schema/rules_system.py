@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from .defaults import Filled
 from .errors import Problem
@@ -78,6 +79,13 @@ def _no_secret_in_command(filled: Filled) -> Iterator[Problem]:
             )
 
 
+def _as_started(found: dict[str, Any]) -> dict[str, str]:
+    """Flags as the command line has them: 32 and "32" are one flag, and another port is no treatment."""
+    return {
+        name: repr(value) if isinstance(value, bool) else str(value) for name, value in found.items() if name != "port"
+    }
+
+
 def _treatment_is_declared(filled: Filled) -> Iterator[Problem]:
     """Two arms that are launched alike are one system; an A/B of it can only find noise."""
     arms = [filled.get("arms", arm) for arm in _ARMS]
@@ -92,7 +100,7 @@ def _treatment_is_declared(filled: Filled) -> Iterator[Problem]:
         return
     shared = flags(filled.get("system", "flags"))
     env = filled.get("system", "launch", "env") or {}
-    effective = [(shared | flags(arm.get("flags")), env | (arm.get("env") or {})) for arm in arms]
+    effective = [(_as_started(shared | flags(arm.get("flags"))), env | (arm.get("env") or {})) for arm in arms]
     if effective[0] == effective[1]:
         wanted = "a flag or a variable that differs: the treatment"
         yield filled.problem(("arms",), "arms that differ in nothing", wanted, at_key=True)

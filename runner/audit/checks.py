@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...schema.card import load_card
 from ...schema.digest import digest_file, digest_json
@@ -19,6 +20,9 @@ from ..bundle import bundle_files
 from ..files import read_json
 from .context import Context
 from .differences import differences
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _MOST_DIFFERENCES = 12
 
@@ -62,23 +66,32 @@ def _ended_complete(context: Context) -> bool:
 
 
 def complete(context: Context) -> Iterator[str]:
-    """The run came to its planned end."""
+    """The run came to its end: every planned block, or the last spare (then its verdict is invalid, and says so)."""
     ended = context.lines("run_ended")
     if not ended:
         yield "incomplete: the log has no run_ended; the run was stopped, and can be resumed"
-    elif ended[-1].get("why") != "complete":
+    elif not str(ended[-1].get("why")).startswith(("complete", "no spare block left")):
         yield f"incomplete: {ended[-1].get('why')}"
 
 
 def events(context: Context) -> Iterator[str]:
-    """Every event file is the one that was written when its cell ended."""
+    """Every event and telemetry file is the one that was written when its cell ended."""
     ended = {line["cell"]: line for line in context.lines("cell_ended")}
+    if len(ended) != len(context.lines("cell_ended")):
+        yield "attempts.jsonl: a cell ended twice"
     for cell, line in ended.items():
         path = context.bundle.events(cell)
         if not path.exists():
             yield f"events/{path.name}: missing, though the log says that the cell ended"
         elif digest_file(path) != line["events_sha256"]:
             yield f"events/{path.name}: not the file that was written when the cell ended"
+        for kind in ("client", "server"):
+            telemetry = context.bundle.telemetry(kind, cell)
+            # A log from before the digests of telemetry were in it has none to hold the file against.
+            if f"{kind}_sha256" in line and (
+                not telemetry.exists() or digest_file(telemetry) != line[f"{kind}_sha256"]
+            ):
+                yield f"telemetry/{telemetry.name}: not the file that was written when the cell ended"
     for path in sorted((context.bundle.root / "events").glob("*.parquet")):
         if path.stem not in ended:
             yield f"events/{path.name}: the log knows of no such cell that ended"
@@ -109,8 +122,11 @@ def plan(context: Context) -> Iterator[str]:
     """The plan, made again from card and seed, is the plan in the bundle and the one that the log began with."""
     for difference in _first(differences(context.plan_file, context.plan.as_json())):
         yield f"plan.json differs from the plan made again from card and seed: {difference}"
-    if context.plan_file["seed_source"] == "card" and context.plan_file["seed"] != context.card["method"]["seed"]:
-        yield f"plan.json: seed {context.plan_file['seed']}; the card's is {context.card['method']['seed']}"
+    source, seed, own = context.plan_file["seed_source"], context.plan_file["seed"], context.card["method"]["seed"]
+    if source not in ("card", "second_day"):
+        yield f"plan.json: seed_source {source!r}; there are card and second_day"
+    elif (source == "card") != (seed == own):
+        yield f"plan.json: seed {seed} from {source}; the card's is {own}"
     started = context.lines("run_started")
     if started and started[0].get("plan_digest") != context.plan.digest():
         yield "attempts.jsonl: the run began with another plan than card and seed give"
@@ -165,8 +181,12 @@ def replacements(context: Context) -> Iterator[str]:
 def identity(context: Context) -> Iterator[str]:
     """Every arm says what it was, and each server of an arm was started by the same command."""
     for arm in context.card["arms"]:
-        if not context.bundle.identity(arm).exists():
+        path = context.bundle.identity(arm)
+        digests = {line["sha256_of_file"] for line in context.lines("identity") if line["arm"] == arm}
+        if not path.exists():
             yield f"identity/{arm}.json: missing"
+        elif digests and digest_file(path) not in digests:
+            yield f"identity/{arm}.json: not the file that was written when the arm was first started"
         commands = {
             tuple(_without_port(line["argv"])) for line in context.lines("server_started") if line["arm"] == arm
         }
@@ -182,8 +202,8 @@ def revision(context: Context) -> Iterator[str]:
         yield f"{context.bundle.result().name}: made by analysis {found}; the card pins {pinned}"
     from ..analysis_process import archived_revisions
 
-    if pinned not in archived_revisions(context.bundle):
-        yield f"analysis/: no archive holds the pinned revision {pinned}"
+    if archived_revisions(context.bundle) != [pinned]:
+        yield f"analysis/: wanted one archive, of the pinned revision {pinned}"
 
 
 def verdict(context: Context) -> Iterator[str]:
@@ -194,6 +214,15 @@ def verdict(context: Context) -> Iterator[str]:
     again.pop("libraries", None)
     for difference in _first(differences(found, again)):
         yield f"{context.bundle.result().name}: {difference}"
+    assert context.again is not None
+    for path in sorted((context.again / "series").glob("*.parquet")):
+        there = context.bundle.root / "series" / path.name
+        if not there.exists() or not _same_numbers(context.parquet(there), context.parquet(path)):
+            yield f"series/{path.name}: not the curves that the raw events give"
+
+
+def _same_numbers(found: pl.DataFrame, wanted: pl.DataFrame) -> bool:
+    return next(differences(found.rows(named=True), wanted.rows(named=True)), None) is None
 
 
 def report(context: Context) -> Iterator[str]:
@@ -228,7 +257,11 @@ def run_check(check: Check, context: Context) -> list[str]:
     """The faults that a check found. Evidence that cannot be read is a fault of the evidence."""
     try:
         return list(check.faults(context))
-    except (BenchcardError, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except FileNotFoundError as error:
+        return [f"cannot be checked: {Path(error.filename).name} is missing"]
+    except BenchcardError as error:
+        return [f"cannot be checked: {error}"]
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         return [f"cannot be checked: {type(error).__name__}: {error}"]
     except Exception as error:
         # polars raises its own tree for a damaged Parquet file.

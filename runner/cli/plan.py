@@ -12,7 +12,7 @@ from ...schema.card import load_card
 from ...schema.provenance import render_card
 from ..analysis_process import Analysis, installed_revision
 from ..people import people_time
-from ..plan.duration import Duration, plan_duration, require_budget
+from ..plan.duration import Duration, plan_duration, require_budget, require_size
 from ..plan.plan import Plan, make_plan
 
 
@@ -23,8 +23,9 @@ from ..plan.plan import Plan, make_plan
 def command(path: Path, as_json: bool, seed: int | None) -> None:
     """Print the plan of a card."""
     card = load_card(path, installed_revision=installed_revision())
+    require_size(card.resolved)
     plan = make_plan(card.resolved, card.digest, seed)
-    duration = plan_duration(card.resolved, plan.blocks)
+    duration = plan_duration(card.resolved)
     power = _power(card.resolved)
     if as_json:
         click.echo(json.dumps({**plan.as_json(), "duration": duration.__dict__, "power": power}, indent=1))

@@ -11,6 +11,7 @@ import click
 from ...schema.card import Card, load_card
 from ...schema.errors import BundleError
 from ..analysis_process import pinned_analysis
+from ..attempts import read_log
 from ..bundle import Bundle, open_bundle, write_manifest
 from ..files import read_json
 from .finish import render_reports
@@ -27,6 +28,12 @@ def command(run: Path, out: Path | None, seed: int | None) -> None:
     card = card_of(first)
     if card.resolved["kind"] != "ab":
         raise BundleError(f"{run}: a baseline has no claim to reproduce; run its card again and compare the two")
+    if not first.result().exists() or not any(line["kind"] == "run_ended" for line in read_log(first.log)):
+        raise BundleError(f"{run}: the first day is not finished; go on with `benchcard run --resume {run}`")
+    if read_json(first.result())["verdict"] == "invalid":
+        raise BundleError(
+            f"{run}: the first day's verdict is invalid, so there is nothing to compare a second day with"
+        )
     used = read_json(first.plan)["seed"]
     if seed is None:
         seed = fresh_seed(used)

@@ -17,7 +17,7 @@ from ..attempts import AttemptLog
 from ..bundle import Bundle, archive_source, new_bundle, open_bundle
 from ..execute import Execution, check_resumable
 from ..files import read_json, write_bytes, write_json
-from ..plan.duration import plan_duration, require_budget
+from ..plan.duration import plan_duration, require_budget, require_size
 from ..plan.plan import Plan, make_plan, write_plan
 from ..progress import Progress
 from .finish import analyse_and_render, headline
@@ -53,8 +53,9 @@ def run_card(card: Card, source: Path, out: Path, seed: int | None = None, seed_
             f"{source}: the card pins analysis revision {card.resolved['analysis']['revision']}; installed is "
             f"{installed_revision()}. Install the pinned one, or pin this one with `benchcard pin`"
         )
+    require_budget(card.resolved, plan_duration(card.resolved))
+    require_size(card.resolved)
     plan = make_plan(card.resolved, card.digest, seed, seed_source)
-    require_budget(card.resolved, plan_duration(card.resolved, plan.blocks))
     bundle = new_bundle(out, card.resolved["id"], card.digest)
     # A card that extends another stands alone in its bundle.
     write_bytes(bundle.card, card.standalone.encode())
@@ -83,7 +84,8 @@ def execute(bundle: Bundle, plan: Plan, log: AttemptLog, *, resumed: bool) -> di
         analyse_and_render(bundle)
         raise SystemUnderTestError(
             f"{error}\nNothing more was measured. The partial report says so: {bundle.root / 'report.html'}\n"
-            f"When the server is mended, go on with: benchcard run --resume {bundle.root}"
+            f"If the server is to blame, mend it and go on with: benchcard run --resume {bundle.root}\n"
+            "If the card is, mend the card and start a new run."
         ) from None
     progress.say("analysing")
     result = analyse_and_render(bundle)

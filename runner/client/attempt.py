@@ -9,9 +9,10 @@ class Attempt:
     """A request that was due. All times are monotonic ns; None is 'did not happen'.
 
     `times[i]` is when `reads[i]` came from the socket. `fault` is an outcome the client itself knows (a timeout, a
-    failed
-    connection, a cancellation); None leaves the outcome to what the bytes say. `closed` says that the connection was
-    lost before the reply was complete.
+    failed connection, a cancellation); None leaves the outcome to what the bytes say. `closed`: the connection was lost
+    before the reply was complete. `sent_again`: a kept-alive connection was closed under the request, before any byte
+    of a reply, and it went out once more on a new one (latencies still count from `scheduled`). `status`: the HTTP
+    status, as far as the measured path knows it.
     """
 
     __slots__ = (
@@ -30,6 +31,8 @@ class Attempt:
         "reused",
         "scheduled",
         "sent",
+        "sent_again",
+        "status",
         "times",
     )
 
@@ -45,6 +48,8 @@ class Attempt:
         self.end: int | None = None
         self.last_read = queued
         self.reused = False
+        self.sent_again = False
+        self.status: int | None = None
         self.closed = False
         self.fault: str | None = None
         self.error: str | None = None

@@ -28,6 +28,7 @@ class Connection(asyncio.Protocol):
         self._on_idle_lost = on_idle_lost
         self.transport: asyncio.Transport | None = None
         self.attempt: Attempt | None = None
+        self.request = b""
         self.idle_since = 0
         self.lost = False
         self._reset()
@@ -80,6 +81,7 @@ class Connection(asyncio.Protocol):
         """Send a request whose reply belongs to `attempt`."""
         self._reset()
         self.attempt = attempt
+        self.request = request
         assert self.transport is not None
         self.transport.write(request)
         attempt.sent = attempt.last_read = now_ns()
@@ -127,11 +129,15 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """httptools: the reply is complete. Whether the connection may be kept is known only within this call."""
         assert self._parser is not None
+        if 100 <= self._parser.get_status_code() < 200:
+            return  # an interim reply (100, 103): the final one follows
         self._complete = True
         self._keep_alive = self._parser.should_keep_alive()
 
     def _finish(self, attempt: Attempt, now: int) -> None:
         self.attempt = None
+        if self._parser is not None and attempt.reads:
+            attempt.status = self._parser.get_status_code() or None
         attempt.end = now
         self.idle_since = now
         self._on_end(self, attempt)

@@ -16,9 +16,9 @@ from ..plan.window import Phases
 from .attempt import Attempt
 from .clock import now_ns
 
-#: A client of a closed loop that could not connect waits this long before its next request, or a dead server would
-#: draw the whole plan in a second.
-FAILED_CONNECT_PAUSE_NS = 100_000_000
+#: A client of a closed loop whose attempt got no 200 waits this long before its next request, or a server that is dead
+#: or refuses at once would draw the whole plan in a second.
+FAILED_PAUSE_NS = 100_000_000
 
 Send = Callable[[Attempt], None]
 
@@ -72,7 +72,7 @@ class Load:
         if attempt.phase == "measure":
             self._counted_open -= 1
         if self._spec.concurrency is not None and attempt.client is not None and not self.finished.is_set():
-            pause = FAILED_CONNECT_PAUSE_NS if attempt.fault == "connect_error" else 0
+            pause = 0 if attempt.status == 200 else FAILED_PAUSE_NS
             self._client_free(attempt.client, (attempt.end or now_ns()) + self._spec.think_time_ns + pause)
             self._arm()
         self._check_finished()

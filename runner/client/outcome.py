@@ -44,6 +44,8 @@ def outcome(attempt: Attempt, reply: Reply) -> tuple[str, str | None]:
         return name, "note: the reply was not streamed"
     if not reply.done:
         return name, "note: no [DONE] after the finish reason"
+    if attempt.sent_again:
+        return name, "note: sent again, since the server had closed the kept-alive connection"
     return name, None
 
 

@@ -63,6 +63,9 @@ class Pool:
             attempt.reused = True
             self._start(connection, attempt, request)
             return
+        self._connect_new(attempt, request)
+
+    def _connect_new(self, attempt: Attempt, request: bytes) -> None:
         attempt.connect_start = now_ns()
         task = asyncio.get_running_loop().create_task(self._connect(attempt, request))
         self._connecting[attempt] = task
@@ -95,12 +98,15 @@ class Pool:
         host = self._target.host if self._tls else None
         fault, error = None, None
         try:
-            async with asyncio.timeout(self._timeouts.connect / 1e9):
+            left = self._timeouts.total - (now_ns() - attempt.scheduled)
+            async with asyncio.timeout(min(self._timeouts.connect, max(left, 0)) / 1e9):
                 _, connection = await loop.create_connection(
                     lambda: Connection(self._ended, self._forget), *self._address, ssl=self._tls, server_hostname=host
                 )
         except TimeoutError:
             fault, error = "timeout_connect", "no connection within timeout_connect"
+            if now_ns() - attempt.scheduled >= self._timeouts.total:
+                fault, error = "timeout_total", "not complete within timeout_total"
         except asyncio.CancelledError:
             fault, error = "cancelled", "the cell was over"
         except OSError as exc:
@@ -117,6 +123,15 @@ class Pool:
 
     def _ended(self, connection: Connection, attempt: Attempt) -> None:
         self._busy.pop(connection, None)
+        if attempt.reused and attempt.closed and not attempt.reads and attempt.fault is None:
+            # The server closed a connection that it had offered to keep, while the request was on its way: that says
+            # nothing about the system under test. Once more, on a new connection; the delay stays in the latency.
+            attempt.reused, attempt.closed, attempt.sent_again, attempt.error = False, False, True, None
+            self._connect_new(attempt, connection.request)
+            return
+        if attempt.fault is None and attempt.end is not None and attempt.end - attempt.scheduled > self._timeouts.total:
+            attempt.fault, attempt.error = "timeout_total", "not complete within timeout_total"
+            connection.abort()
         if not connection.lost and attempt.fault is None:
             self._idle.append(connection)
         self._on_done(attempt)

@@ -83,6 +83,9 @@ class _Http:
         self.pieces.append((self._now, body))
 
     def on_message_complete(self) -> None:
+        if 100 <= self._parser.get_status_code() < 200:
+            self.headers_time, self.content_type = None, b""
+            return  # an interim reply: the final one follows
         self.complete = True
 
 
@@ -153,7 +156,7 @@ def _read_document(reply: Reply, http: _Http) -> None:
 
 
 def _read_error(reply: Reply, document: dict[str, Any]) -> bool:
-    error = document.get("error")
+    error = document.get("error") or None
     if error is None and document.get("object") == "error":
         error = document
     if error is None:

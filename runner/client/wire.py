@@ -69,6 +69,7 @@ def request_bytes(target: Target, endpoint: str, request_id: str, body: bytes) -
         f"Host: {host}" if target.port == default_port else f"Host: {host}:{target.port}",
         "Content-Type: application/json",
         "Accept: text/event-stream",
+        "Accept-Encoding: identity",
         f"Content-Length: {len(body)}",
         f"X-Request-Id: {request_id}",
         *(f"{name}: {value}" for name, value in target.headers.items()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -54,6 +55,10 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             self._guard.kill()  # the kernel then kills the server
             self._guard.wait()
+        if self._guard.returncode < 0 and self.pid is not None:
+            # The guard itself was killed: the server's group may have outlived it.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
         self._status.close()
         _localise(self.log)
 

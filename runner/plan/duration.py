@@ -7,31 +7,42 @@ from typing import Any
 
 from ...schema.errors import InputError
 from ..people import people_time
-from .blocks import Block
+
+#: a plan is made as a whole, in memory
+MOST_REQUESTS = 5_000_000
 
 
 @dataclass(frozen=True)
 class Duration:
-    """Seconds. `load`: warm-up, window and pauses of the planned blocks; `spares`: the same of the spare blocks;
-    `drain`: what
-    the drains add at the worst. None where the system's speed decides (a closed loop bounded by count)."""
+    """Seconds. `load`: warm-up, window and pauses of planned blocks; `spares`: the same of spare blocks; `drain`:
+    what the drains add at the worst. None where the system's speed decides (a closed loop bounded by count)."""
 
     load: float | None
     spares: float | None
     drain: float
 
 
-def plan_duration(card: dict[str, Any], blocks: list[Block]) -> Duration:
+def plan_duration(card: dict[str, Any]) -> Duration:
     """The time that the plan's cells take; server starts come on top."""
-    pause = card["method"]["pause_between_cells"]
-    drain = card["workload"]["window"]["drain"]
-    planned: list[float | None] = []
-    spares: list[float | None] = []
-    for block in blocks:
-        for cell in block.cells:
-            seconds = cell_seconds(card, cell.load)
-            (spares if block.spare else planned).append(None if seconds is None else seconds + pause)
-    return Duration(_sum(planned), _sum(spares), drain * sum(len(block.cells) for block in blocks))
+    method, workload = card["method"], card["workload"]
+    cells = [cell_seconds(card, load) for load in workload["loads"] for _ in card["arms"]]
+    known = [seconds + method["pause_between_cells"] for seconds in cells if seconds is not None]
+    block = sum(known) if len(known) == len(cells) else None
+    blocks, spares = method["blocks"], method["spare_blocks"]
+    drain = workload["window"]["drain"] * len(cells) * (blocks + spares)
+    return Duration(None if block is None else block * blocks, None if block is None else block * spares, drain)
+
+
+def require_size(card: dict[str, Any]) -> None:
+    """Refuse a plan of more requests than can be planned, before planning them."""
+    workload, method = card["workload"], card["method"]
+    if workload["load_kind"] != "rate":
+        return
+    seconds = [(cell_seconds(card, load) or 0.0) + workload["window"]["drain"] for load in workload["loads"]]
+    count = sum(load * s for load, s in zip(workload["loads"], seconds, strict=True))
+    count *= method["blocks"] + method["spare_blocks"]
+    if count > MOST_REQUESTS:
+        raise InputError(f"the plan would hold about {count:.2g} requests; wanted at most {MOST_REQUESTS:,}")
 
 
 def require_budget(card: dict[str, Any], duration: Duration) -> None:
@@ -59,8 +70,3 @@ def cell_seconds(card: dict[str, Any], load: float) -> float | None:
         else:
             return None
     return seconds
-
-
-def _sum(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None

@@ -73,6 +73,30 @@ def test_the_process_says_reproduced(tmp_path: Path) -> None:
     assert (load["load"], load["margin"]) == (20.0, pytest.approx(math.log(1.1)))
 
 
+def start(run: str, time: str) -> None:
+    """Give the run's first log line a time."""
+    log = Path(run, "attempts.jsonl")
+    first, rest = log.read_text().split("\n", 1)
+    log.write_text(json.dumps(json.loads(first) | {"time": time}) + "\n" + rest)
+
+
+def test_two_runs_within_an_hour_are_not_two_days(tmp_path: Path) -> None:
+    runs = days(tmp_path, (1.34, 1.33))
+    # the fixture's log has no times: nothing is said
+    found = compared(tmp_path, runs)
+    assert (found["day1"]["started"], [row["code"] for row in found["because"]]) == (None, ["load_reproduced"])
+    for run, time in zip(runs, ("2026-01-01T23:59:30.5+00:00", "2026-01-02T00:00:26.4+00:00"), strict=True):
+        start(run, time)
+    found = compared(tmp_path, runs)
+    assert found["day2"]["started"] == "2026-01-02T00:00:26.4+00:00"
+    assert found["because"][-1] == {
+        "code": "same_day",
+        "text": "the two runs started 56 s apart: this repeats the run, it does not sample another day",
+    }
+    start(runs[1], "2026-01-02T23:00:00Z")
+    assert compared(tmp_path, runs)["because"][-1]["text"] == "the two runs started 23 h apart"
+
+
 def test_contradicting_verdicts_are_a_conflict(tmp_path: Path) -> None:
     found = compared(tmp_path, days(tmp_path, (1.34, 0.9)))
     assert found["word"] == "conflict"

@@ -116,7 +116,20 @@ def test_where_the_two_tests_disagree_the_flag_is_fragile() -> None:
     effect = rise(0.0, [1.0] * 8, [math.exp(x) for x in d])
     assert effect.sign_flip_p == 1 / 256
     assert effect.word == "inconclusive"
-    assert effect.flags == ("fragile",)
+    assert effect.flags == ("fragile", "one_block")
+
+
+def test_an_effect_that_one_block_drives_is_flagged_and_keeps_its_word() -> None:
+    # without .30 the others have mean .025, s .0170783, standard error .0064550 (7 blocks); the mean moves by .034375
+    d = [0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.025, 0.30]
+    effect = rise(0.0, [1.0] * 8, [math.exp(x) for x in d])
+    assert "one_block" in effect.flags
+    # with .12 it moves by .011875, less than two standard errors
+    calm = rise(0.0, [1.0] * 8, [math.exp(x) for x in [*d[:-1], 0.12]])
+    assert "one_block" not in calm.flags
+    assert calm.word == "supported"
+    # the mirror image has the same flag: the rule knows no direction
+    assert "one_block" in rise(0.0, [math.exp(x) for x in d], [1.0] * 8).flags
 
 
 def test_the_sign_flip_test_by_brute_force() -> None:

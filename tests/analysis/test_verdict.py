@@ -13,6 +13,7 @@ from typing import Any
 import benchcard.analysis
 import pytest
 from benchcard.analysis.metrics import METRICS
+from benchcard.reports.render import render
 
 from .bundles import Cell, Row, ab_card, analyse, build, process
 
@@ -115,6 +116,76 @@ def test_invalid_when_blocks_are_missing(tmp_path: Path) -> None:
     assert {guard["word"] for guard in verdict["guards"]} == {"indeterminate"}
 
 
+def no_objectives(**changes: Any) -> Row:
+    claim = {"metric": "output_throughput", "direction": "must_rise_by", "scope": "loads", "at": [20.0]}
+    claim["threshold"] = {"value": 0.05, "scale": "relative"}
+    return ab_card(objectives=None, claim=claim, **changes)
+
+
+def more_tokens(cell: Cell, events: list[Row]) -> list[Row]:
+    """The candidate's chunks hold two tokens each: twice the output."""
+    if cell.arm == "baseline":
+        return events
+    return [row | {"chunk_tokens": [2] * 5, "output_tokens": 10} for row in events]
+
+
+def test_a_claim_that_needs_no_objectives_has_a_verdict_and_a_report_without_them(tmp_path: Path) -> None:
+    bundle = build(tmp_path, no_objectives(), rows=more_tokens)
+    verdict = analyse(bundle, apart=True)
+    assert verdict["verdict"] == "supported"
+    assert "raised output_throughput by 100%" in verdict["sentence"]
+    (goodput,) = [row for row in verdict["metrics"] if row["cell"] == "b01-baseline-l2" and row["metric"] == "goodput"]
+    assert (goodput["value"], goodput["undefined"]) == (None, {"the card has no objectives": 100})
+    assert [row["good"] for row in verdict["attribution"]] == [None] * 4
+    assert {row["name"]: row["value"] for row in verdict["conditions"]}["objectives"] == "none"
+    assert not (bundle / "series" / "goodput.parquet").exists()
+    markdown, html = (path.read_text() for path in render(bundle))
+    assert "The card states no objectives, so no request can be called good." in markdown
+    assert "## Outcomes" in markdown
+    assert "output_throughput must rise by at least 5%" in html
+
+
+def test_a_guard_on_goodput_without_objectives_is_indeterminate_with_a_reason(tmp_path: Path) -> None:
+    guard = {"metric": "goodput", "direction": "may_fall_by", "margin": {"value": 0.05, "scale": "relative"}}
+    verdict = analyse(build(tmp_path, no_objectives(guards=[guard | {"at": [20.0]}]), rows=more_tokens))
+    (row,) = verdict["guards"]
+    assert row["word"] == "indeterminate"
+    assert row["reason"].startswith("undefined in block 1 (baseline)")
+
+
+def test_an_incomplete_run_names_three_blocks_by_their_first_cause_and_counts_the_rest(tmp_path: Path) -> None:
+    gone = ("b02-baseline-l1", "b02-candidate-l2", "b02-baseline-l2")
+
+    def busy(cell: Cell, row: Row) -> Row:
+        return row | {"cpu": row["load_end"] - row["load_start"]} if cell.cell == "b03-candidate-l2" else row
+
+    def skip(cell: Cell) -> bool:
+        # block 3 was given up at its first cell; of block 4 the first cell was killed
+        return cell.cell in gone or cell.block > 3 or (cell.block == 3 and cell.cell != "b03-candidate-l2")
+
+    bundle = build(tmp_path, client=busy, skip=skip)
+    with (bundle / "attempts.jsonl").open("a") as log:
+        for cell in ("b02-candidate-l2", "b04-baseline-l1"):
+            log.write(json.dumps({"kind": "cell_killed", "cell": cell, "why": "kill -9"}) + "\n")
+        log.write(json.dumps({"kind": "run_ended", "why": "no spare block left: killed"}) + "\n")
+    verdict = analyse(bundle)
+    assert verdict["because"][0]["text"] == (
+        "incomplete: 1 of 8 blocks are valid (block 2: b02-candidate-l2 was killed (kill -9); "
+        "block 3: b03-candidate-l2 failed client_cpu; block 4: b04-baseline-l1 was killed (kill -9); and 4 more)"
+    )
+    (check,) = [row for row in verdict["validity"] if row["name"] == "enough_blocks"]
+    assert "esume" not in check["advice"]
+    assert "more spare blocks" in check["advice"]
+
+
+def test_one_block_is_one_block(tmp_path: Path) -> None:
+    card = ab_card(method__blocks=1, method__spare_blocks=0)
+    verdict = analyse(build(tmp_path, card, skip=lambda cell: True))
+    assert verdict["because"][0]["text"] == "incomplete: 0 of 1 block is valid (block 1: not run)"
+    (check,) = [row for row in verdict["validity"] if row["name"] == "enough_blocks"]
+    assert check["advice"].startswith("Resume the run if it was interrupted")
+
+
 def test_a_spare_takes_the_place_of_a_block_with_an_invalid_cell(tmp_path: Path) -> None:
     def busy(cell: Cell, row: Row) -> Row:
         return row | {"cpu": row["load_end"] - row["load_start"]} if cell.cell == "b02-candidate-l1" else row
@@ -144,7 +215,7 @@ def test_a_killed_cell_has_no_events_and_its_block_does_not_count(tmp_path: Path
     )
     verdict = analyse(bundle)
     assert verdict["verdict"] == "supported"
-    assert verdict["blocks"][2]["reason"] == "b03-baseline-l2 has no events (kill -9)"
+    assert verdict["blocks"][2]["reason"] == "b03-baseline-l2 was killed (kill -9)"
     assert verdict["blocks"][8]["used"]
 
 
@@ -315,6 +386,30 @@ def test_conditions_cannot_be_parted_from_the_verdict(tmp_path: Path) -> None:
     assert "server.enable_prefix_caching (differs between arms)" in conditions
     assert conditions["seed"]["value"] == "99, drawn for a second day"
     assert verdict["seed"] == 99
+
+
+def test_each_fact_stands_once_and_what_is_unknown_says_so(tmp_path: Path) -> None:
+    card = ab_card()
+    card["system"]["model"]["precision"] = {"unknown": "the server does not tell"}
+    bundle = build(tmp_path, card)
+    for arm in ("baseline", "candidate"):
+        path = bundle / "identity" / f"{arm}.json"
+        identity = json.loads(path.read_text())
+        identity["fields"] |= {
+            "client.cpu": {"value": "Example CPU", "source": "observed", "why": None},
+            "client.cores": {"value": 2, "source": "observed", "why": None},
+            "model.precision": {"value": card["system"]["model"]["precision"], "source": "declared", "why": None},
+            "model.weights_sha256": {"value": None, "source": "unknown", "why": "no weights"},
+            "hardware.accelerators": {"value": None, "source": "unknown", "why": "embedded engine"},
+        }
+        path.write_text(json.dumps(identity))
+    conditions = {row["name"]: row for row in analyse(bundle)["conditions"]}
+    assert (conditions["client.cpu"]["value"], conditions["client.cpu"]["source"]) == ("Example CPU", "observed")
+    assert conditions["client.cores"]["value"] == "2"
+    assert not [name for name in conditions if name.startswith("system.")]
+    precision = conditions["model.precision"]
+    assert (precision["value"], precision["source"]) == ("unknown (the server does not tell)", "unknown")
+    assert conditions["model.weights_sha256"]["source"] == conditions["hardware.accelerators"]["source"] == "unknown"
 
 
 def test_the_documents_shape(tmp_path: Path) -> None:

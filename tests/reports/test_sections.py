@@ -6,7 +6,7 @@ from pathlib import Path
 
 import bundles
 import pytest
-from benchcard.reports import baseline, procedure, read, service, summary
+from benchcard.reports import baseline, effects, headline, procedure, read, service, summary
 from benchcard.reports.document import Section, Table, table
 
 
@@ -145,3 +145,40 @@ def test_without_objectives_nothing_is_called_good(tmp_path: Path) -> None:
 def test_a_table_with_a_wrong_row_is_a_bug() -> None:
     with pytest.raises(ValueError, match="1 cells under 2 headings"):
         table("caption", "a|#b", [["x"]])
+
+
+def test_latencies_say_how_many_attempts_they_leave_out_where_any_failed(tmp_path: Path) -> None:
+    bundle = _read(tmp_path, bundles.supported())
+    for found in (service.latency_section(bundle), summary.metrics_section(bundle)):
+        (notes,) = [b for b in found.blocks if b.kind == "bullets" and "have no latency" in b.items[0]]
+        assert notes.items[0] == (  # type: ignore[union-attr]
+            "12 req/s baseline: 51 of 5,760 attempts failed and have no latency here; they count as missed."
+        )
+    verdict = bundles.supported()
+    verdict["attribution"] = [bundles.attribution("baseline", 5760, 0, 0, 0)]
+    assert summary.failed_notes(_read(tmp_path, verdict)) == []
+
+
+def test_flags_stand_second_and_one_block_is_explained(tmp_path: Path) -> None:
+    verdict = bundles.supported()
+    verdict["effects"][1]["flags"] = ["one_block"]
+    found = effects.effect_section(_read(tmp_path, verdict))
+    assert [row[1] for row in _table(found, 1)] == ["none", "one_block"]
+    (notes,) = [block for block in found.blocks if block.kind == "bullets"]
+    assert notes.items[-1].startswith("one block: one block drives the effect")  # type: ignore[union-attr]
+    # ln(10.6 / 9.8) and ln(11.3 / 10.1) are the least and the most of the example: 8.2% and 11.9%
+    assert _table(found, 0)[1][7] == "8.2% to 11.9%"
+
+
+def test_a_second_run_of_the_same_day_is_named_beside_the_days(tmp_path: Path) -> None:
+    folder = bundles.write(tmp_path / "bundle", bundles.supported())
+    again = bundles.reproduction()
+    near = "the two runs started 56 s apart: this repeats the run, it does not sample another day"
+    again["because"].append({"code": "same_day", "text": near})
+    (folder / "reproduction.json").write_text(bundles.json.dumps(again))
+    rows = {row[0]: row[1] for row in _table(procedure.conditions_section(read.read_bundle(folder)))}
+    assert rows["days"] == f"single day for this verdict; {near} (below: reproduced)"
+
+
+def test_one_of_a_counted_unit_is_singular() -> None:
+    assert [headline.check_value(n, "blocks") for n in (0, 1, 8)] == ["0 blocks", "1 block", "8 blocks"]

@@ -153,9 +153,28 @@ CHANGES: list[tuple[str, Change, set[str]]] = [
     ("the analysis", other_analysis, {"revision"}),
     ("the report", lambda run: (run / "REPORT.md").write_text("supported, by a lot\n") and None, {"report"}),
     ("an identity", lambda run: (run / "identity" / "baseline.json").unlink(), {"identity", "verdict"}),
+    ("telemetry", lambda run: edit_telemetry(run), {"events"}),
+    ("a curve", lambda run: edit_series(run), {"verdict", "report"}),
+    ("a seed of one's own", lambda run: edit_json(run / "plan.json", own_seed), {"plan"}),
     ("the requests", lambda run: spoil_requests(run), {"plan"}),
     ("a cell's events", lambda run: (run / "events" / f"{a_cell(run)}.parquet").write_bytes(b"PAR1"), set()),
 ]  # fmt: skip
+
+
+def own_seed(plan: dict) -> None:
+    plan["seed_source"] = "x"
+
+
+def edit_telemetry(run: Path) -> None:
+    """More prompt tokens found in the cache than were."""
+    path = run / "telemetry" / f"server-{a_cell(run)}.parquet"
+    more = pl.when(pl.col("name") == "vllm:num_requests_running").then(1.0).otherwise(pl.col("value"))
+    pl.read_parquet(path).with_columns(more.alias("value")).write_parquet(path)
+
+
+def edit_series(run: Path) -> None:
+    path = run / "series" / "goodput.parquet"
+    pl.read_parquet(path).with_columns(pl.col("goodput") * 5).write_parquet(path)
 
 
 def spoil_requests(run: Path) -> None:

@@ -19,7 +19,7 @@ CARD = """\
 card: 1
 kind: {kind}
 id: outside
-decision: {{question: "Does an outside server do?", owner: tests, budget: 10 min}}
+decision: {{question: "Does an outside server do?", owner: tests, budget: 2 h}}
 {claim}
 system:
   engine: {{kind: openai}}

@@ -180,3 +180,42 @@ def test_all_connections_at_once(tmp_path: Path) -> None:
     assert [row["outcome"] for row in rows] == ["ok"] * 150
     assert load.peak_in_flight == 150
     assert max(server.arrivals) < min(times[0] for times in server.sent.values())
+
+
+def test_interim_replies_are_not_the_reply(tmp_path: Path) -> None:
+    interim = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n"
+    script: Script = [(0, interim), (50, HEAD + chunked(content("a") + FIN + DONE) + END)]
+    with ScriptedServer(lambda n: script) as server:
+        rows, _ = drive(server.port, tmp_path, [0, 1000])
+    assert [(row["outcome"], row["status"], len(row["chunk_times"])) for row in rows] == [("ok", 200, 1)] * 2
+    assert all(row["first_token"] >= server.sent[i][1] for i, row in enumerate(rows))
+
+
+def test_a_kept_alive_connection_closed_under_the_request(tmp_path: Path) -> None:
+    """The server closes after each reply without having said so: the request goes out again, once, and says so."""
+    script: Script = [(0, HEAD + chunked(content("a") + FIN + DONE) + END), (0, None)]
+    with ScriptedServer(lambda n: script) as server:
+        rows, _ = drive(server.port, tmp_path, concurrency=1, requests=20)
+    assert [row["outcome"] for row in rows] == ["ok"] * 20
+    again = [row for row in rows if row["error"] is not None]
+    assert all("sent again" in row["error"] and not row["reused"] for row in again)
+    assert len(server.requests) == 20
+
+
+def test_a_reply_after_timeout_total_has_timed_out(tmp_path: Path) -> None:
+    late = stream((325, ROLE + content("a") + FIN + DONE))
+    with ScriptedServer(lambda n: late) as server:
+        rows, _ = drive(server.port, tmp_path, [20.0 * i for i in range(20)], timeouts_ms=(1000, 1000, 300))
+    assert [row["outcome"] for row in rows] == ["timeout_total"] * 20
+
+
+def test_a_closed_loop_against_a_server_that_refuses_at_once(tmp_path: Path) -> None:
+    """Failures count, and do not draw the plan empty."""
+    busy: Script = [(0, b"HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n")]
+    window = {"warmup": {"requests": 2}, "measure": {"seconds": 1.0}, "drain": 1.0}
+    with ScriptedServer(lambda n: busy) as server:
+        rows, load = drive(server.port, tmp_path, concurrency=2, requests=100, window=window)
+    assert load.plan_exhausted is False
+    counted = [row for row in rows if row["phase"] == "measure"]
+    assert {row["outcome"] for row in counted} == {"http_error"}
+    assert len(counted) <= 22  # two clients, a pause of 100 ms after each failure
