@@ -7,6 +7,7 @@ backwards makes the value unknown, with the reason: never 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +57,8 @@ def change(samples: pl.DataFrame, name: str) -> tuple[float | None, str | None]:
     for labels, value in after.items():
         # a label set that appears under load starts from zero
         delta = value - before.get(labels, 0.0)
+        if not math.isfinite(delta):
+            return None, f"{name} is not a finite number"
         if delta < 0:
             return None, f"{name} went backwards (the server was restarted within the cell?)"
         total += delta

@@ -22,7 +22,8 @@ Bools = npt.NDArray[np.bool_]
 CAUSES = ("success", "ttft", "itl", "icl", "tpot", "e2e", "output")
 #: latency objectives and the key that holds their limit (s)
 _LIMIT_KEYS = {"ttft": "at_most", "itl": "every", "icl": "every", "tpot": "at_most", "e2e": "at_most"}
-#: undefined on an ok attempt, these cannot be shown to hold and miss; the others hold when there is nothing to hold for
+#: undefined on an ok attempt, these cannot be shown to hold and miss; the others hold for an output of one token, which
+#: has no gap, and miss for a longer one, whose gaps nobody saw (not streamed, or all in one chunk)
 _MUST_BE_DEFINED = ("ttft", "e2e")
 
 
@@ -41,8 +42,8 @@ def judge(attempts: pl.DataFrame, quantities: Quantities, objectives: dict[str, 
     """Judge a cell's counted attempts against the card's objectives (limits in seconds).
 
     A failed attempt misses `success`, and also the latency objectives that it exceeded as far as it got. A latency that
-    is undefined on an ok attempt (the ITL of one token) misses nothing, except TTFT and E2E: an objective on a time
-    that was not seen is not met.
+    is undefined on an ok attempt is a miss, since an objective on a time that was not seen is not met; except the ITL,
+    ICL or TPOT of a single token, which has no gap to see.
     """
     missed = _misses(attempts, quantities, objectives or {})
     bad = np.zeros(attempts.height, dtype=bool)
@@ -62,6 +63,7 @@ def judge(attempts: pl.DataFrame, quantities: Quantities, objectives: dict[str, 
 
 def _misses(attempts: pl.DataFrame, quantities: Quantities, objectives: dict[str, Any]) -> dict[str, Bools]:
     missed: dict[str, Bools] = {"success": ~quantities.ok}
+    several = attempts.select(output_tokens().fill_null(0) > 1).to_series().to_numpy()
     for cause in CAUSES[1:]:
         if objectives.get(cause) is None:
             continue
@@ -73,7 +75,8 @@ def _misses(attempts: pl.DataFrame, quantities: Quantities, objectives: dict[str
         misses = np.greater(
             values, objectives[cause][_LIMIT_KEYS[cause]], where=~undefined, out=np.zeros_like(undefined)
         )
-        missed[cause] = misses | (undefined & quantities.ok) if cause in _MUST_BE_DEFINED else misses
+        unseen = undefined & quantities.ok
+        missed[cause] = misses | (unseen if cause in _MUST_BE_DEFINED else unseen & several)
     return missed
 
 

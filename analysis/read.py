@@ -24,9 +24,12 @@ PLAN_VERSION = 1
 #: the event columns the analysis uses, with their types; others may be there
 EVENT_COLUMNS: dict[str, Any] = {
     "cell": pl.String,
+    "arm": pl.String,
+    "load": pl.Float64,
     "phase": pl.String,
     "index": pl.Int64,
     "prompt_digest": pl.String,
+    "asked_output_tokens": pl.Int32,
     "output_tokens": pl.Int32,
     "scheduled": pl.Int64,
     "queued": pl.Int64,
