@@ -15,7 +15,7 @@ import polars as pl
 from .checks import CellView, CheckResult, check_cell
 from .goodput import Judgement, judge
 from .metrics import Measured, Value, measure
-from .quantities import Quantities, quantities
+from .quantities import Quantities, output_tokens, quantities
 from .read import Block, Bundle, Cell
 from .records import Record
 from .window import counted, measured_window, tokens_inside
@@ -40,7 +40,8 @@ class Curve:
 @dataclass(frozen=True)
 class CellResult:
     """What remains of a cell once its events are closed. `other_count` is the number of ok attempts whose chunks add up
-    to another number of tokens than the server reports."""
+    to another number of tokens than the server reports, `short` the number of ok attempts with fewer output tokens than
+    were asked for, where the end of the output was to be ignored."""
 
     cell: Cell
     checks: tuple[CheckResult, ...]
@@ -49,6 +50,7 @@ class CellResult:
     window_s: float | None
     curves: dict[str, Curve]
     other_count: int
+    short: int
 
     @property
     def failed_checks(self) -> list[str]:
@@ -124,10 +126,10 @@ def _unusable(bundle: Bundle, block: Block, cells: tuple[CellResult | None, ...]
     log = {str(line.get("cell")): line for line in bundle.log if line.get("kind") in ("cell_killed", "cell_failed")}
     reasons, silent = [], []
     for planned, cell in zip(block.cells, cells, strict=True):
-        if cell is not None and cell.failed_checks:
-            reasons.append(f"{planned.cell} failed {', '.join(cell.failed_checks)}")
-        elif cell is None and planned.cell in log:
+        if planned.cell in log:
             reasons.append(_stopped(log[planned.cell]))
+        elif cell is not None and cell.failed_checks:
+            reasons.append(f"{planned.cell} failed {', '.join(cell.failed_checks)}")
         elif cell is None:
             silent.append(f"{planned.cell} has no events")
     if not reasons and len(silent) == len(block.cells):
@@ -158,13 +160,19 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
         quantities=found,
     )
     return CellResult(
-        cell, check_cell(view), measure(measured), judgement, measured.window_s, _curves(found), _other_count(attempts)
+        cell, check_cell(view), measure(measured), judgement, measured.window_s, _curves(found), _other_count(attempts),
+        _short(attempts) if (bundle.card["workload"].get("sampling") or {}).get("ignore_eos") else 0,
     )  # fmt: skip
 
 
 def _other_count(attempts: pl.DataFrame) -> int:
     differs = pl.col("chunk_tokens").list.sum().cast(pl.Int64) != pl.col("output_tokens").cast(pl.Int64)
     return attempts.filter((pl.col("outcome") == "ok") & differs.fill_null(False)).height
+
+
+def _short(attempts: pl.DataFrame) -> int:
+    less = output_tokens() < pl.col("asked_output_tokens")
+    return attempts.filter((pl.col("outcome") == "ok") & less.fill_null(False)).height
 
 
 def _curves(found: Quantities) -> dict[str, Curve]:

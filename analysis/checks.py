@@ -138,8 +138,8 @@ def _accounted(view: CellView) -> Observation:
 
 
 def _off_plan(view: CellView) -> Observation:
-    """Rows whose cell, arm, load, prompt or (open loop) phase or scheduled time is not the planned one; in a closed loop,
-    rows whose phase does not follow from the order in which clients took them up."""
+    """Rows whose cell, arm, load, prompt or (open loop) phase or scheduled time is not the planned one; in a closed
+    loop, rows whose phase does not follow from the order in which clients took them up."""
     plan = view.planned.select("index", "phase", "offset", "prompt_digest")
     rows = view.events.join(plan, on="index", suffix="_planned")
     wrong = (pl.col("cell") != view.cell.cell) | pl.col("prompt_digest").ne_missing(pl.col("prompt_digest_planned"))
@@ -161,11 +161,11 @@ def _planned_window(view: CellView) -> tuple[int, int] | None:
         return None
     spec, start = view.card["workload"]["window"], int(view.client["load_start"])
     first = {phase: view.planned.filter(pl.col("phase") == phase)["offset"].min() for phase in ("measure", "drain")}
-    by_time = {part: (spec.get(part) or {}).get("seconds") for part in ("warmup", "measure")}
-    opens = first["measure"] if None in by_time.values() else round(by_time["warmup"] * NS_PER_S)
+    warmup, measure = ((spec.get(part) or {}).get("seconds") for part in ("warmup", "measure"))
+    opens: Any = first["measure"] if warmup is None or measure is None else round(warmup * NS_PER_S)
     if opens is None:
         return None
-    closes = first["drain"] if by_time["measure"] is None else opens + round(by_time["measure"] * NS_PER_S)
+    closes: Any = first["drain"] if measure is None else opens + round(measure * NS_PER_S)
     return None if closes is None else (start + int(opens), start + int(closes))
 
 
@@ -247,7 +247,7 @@ CHECKS: tuple[Check, ...] = (
         _zero, _off_plan,
     ),
     Check(
-        "window", "attempts", "counted attempts outside the measured window (all, if it is not the one that was planned)",
+        "window", "attempts", "counted attempts outside the measured window (all, if it is not the planned one)",
         "Rates divide by this window: a fault of the runner.",
         _zero, _outside_window,
     ),

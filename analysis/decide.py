@@ -14,6 +14,7 @@ from . import wording
 from .cells import Reading
 from .claim import LoadEffect, reversal
 from .records import Record
+from .work import unequal_work
 
 #: what a finding makes of the verdict, in the order of precedence
 _RANKS = {"invalid": 0, "no treatment": 1, "mixed": 2, "falsified": 3, "inconclusive": 4, "supported": 5}
@@ -53,6 +54,7 @@ def decide(
     claim = reading.bundle.card["claim"]
     findings = [*_reversal(effects, claim["metric"], kind), *_claim(effects, claim, kind)]
     findings += [*(_guard(row, kind) for row in guards), *_evidence(evidence)]
+    findings += [Finding("inconclusive", code, text) for code, text in unequal_work(reading)]
     findings.sort(key=lambda finding: _RANKS[finding.word])
     if findings[0].word == "supported" and confounded:
         names = wording.listed(list(confounded))

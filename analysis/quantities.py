@@ -105,7 +105,8 @@ def _from_marks(attempts: pl.DataFrame) -> dict[str, Floats]:
     frame = attempts.select(
         ttft=(pl.col("first_token") - pl.col("scheduled")) / NS_PER_S,
         ttfa=(pl.col("first_answer_token") - pl.col("scheduled")) / NS_PER_S,
-        tpot=pl.when(later > 0).then(decode / later),
+        # One chunk alone shows no time between tokens, however many it holds.
+        tpot=pl.when((later > 0) & (pl.col("chunk_times").list.len() > 1)).then(decode / later),
         e2e=(pl.col("last_token") - pl.col("scheduled")) / NS_PER_S,
     )
     return {name: frame[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in frame.columns}

@@ -17,6 +17,9 @@ from .effect import Effect
 from .power import blocks_needed, smallest_detectable
 from .records import Record
 
+#: findings that the sentence itself must carry
+_SAID = ("reversal", "confounded", "evidence_unknown", "failures_differ", "unequal_work")
+
 
 def sentence(
     reading: Reading,
@@ -44,9 +47,7 @@ def sentence(
     parts.append(f"; the threshold was {limit}: {verdict.word}.")
     parts += [_more(e, claim, reading) for e in shown if e.word in ("inconclusive", "falsified")]
     parts += [_capital(f" {f.text}.") for f in verdict.findings if f.code in ("guard_regressed", "guard_indeterminate")]
-    parts += [
-        _capital(f" {f.text}.") for f in verdict.findings if f.code in ("reversal", "confounded", "evidence_unknown")
-    ]
+    parts += [_capital(f" {f.text}.") for f in verdict.findings if f.code in _SAID]
     if confounded(reading.bundle) and not any(f.code == "confounded" for f in verdict.findings):
         parts.append(f" Confounded with the treatment: {wording.listed(confounded(reading.bundle))}.")
     return "".join(parts)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from benchcard.schema.event import OUTCOMES
+from benchcard.schema.metrics import PERCENTILE_NEEDS
 
 from . import charts, wording
 from .document import Block, Cell, Figure, Paragraph, Section, section, table
 from .read import Bundle, Json
-from .summary import PERCENTILE_NEEDS, failed_notes, load_points, mean_cell, summary_row
+from .summary import failed_notes, load_points, mean_cell, summary_row
 
 
 def goodput_section(bundle: Bundle) -> Section:

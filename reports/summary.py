@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchcard.schema.metrics import PERCENTILE_NEEDS
+
 from . import wording
 from .document import Block, Bullets, Cell, Paragraph, Section, section, table
 from .read import Bundle, Json
-
-#: fewest values that carry a percentile: one violation allowed, at the 1% level (the binomial tail)
-PERCENTILE_NEEDS = {"p90": 64, "p95": 130, "p97": 219, "p99": 662}
 
 
 def summary_row(bundle: Bundle, arm: str, load_point: int, metric: str) -> Json | None:
