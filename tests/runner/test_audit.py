@@ -155,7 +155,7 @@ CHANGES: list[tuple[str, Change, set[str]]] = [
     ("an identity", lambda run: (run / "identity" / "baseline.json").unlink(), {"identity", "verdict"}),
     ("telemetry", lambda run: edit_telemetry(run), {"events"}),
     ("a curve", lambda run: edit_series(run), {"verdict", "report"}),
-    ("a seed of one's own", lambda run: edit_json(run / "plan.json", own_seed), {"plan"}),
+    ("a seed of one's own", lambda run: edit_json(run / "plan.json", own_seed), {"plan", "report"}),
     ("the requests", lambda run: spoil_requests(run), {"plan"}),
     ("a cell's events", lambda run: (run / "events" / f"{a_cell(run)}.parquet").write_bytes(b"PAR1"), set()),
 ]  # fmt: skip
