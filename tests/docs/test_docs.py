@@ -62,7 +62,7 @@ def test_every_package_folder_is_installed() -> None:
 
 def test_nothing_of_one_machine_is_named() -> None:
     """Paths of somebody's machine have no place in the project."""
-    home = re.compile(r"(/root/|/home/\w|/work/|/srv/\w)")
+    home = re.compile("|".join(rf"/{folder}/\w" for folder in ("root", "home", "work", "srv")))
     for path in ROOT.rglob("*"):
         parts = path.relative_to(ROOT).parts
         if any(part.startswith(".") or part in ("build", "runs") or part.endswith("egg-info") for part in parts):
