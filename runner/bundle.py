@@ -32,26 +32,32 @@ class Bundle:
 
     @property
     def card(self) -> Path:
+        """card.yaml, as written."""
         return self.root / "card.yaml"
 
     @property
     def resolved(self) -> Path:
+        """The card with every default."""
         return self.root / "card.resolved.json"
 
     @property
     def log(self) -> Path:
+        """The attempt log."""
         return self.root / "attempts.jsonl"
 
     @property
     def plan(self) -> Path:
+        """plan.json."""
         return self.root / "plan.json"
 
     @property
     def manifest(self) -> Path:
+        """SHA-256 of every file."""
         return self.root / "manifest.json"
 
     @property
     def logs(self) -> Path:
+        """The folder of server logs."""
         return self.root / "logs"
 
     def events(self, cell: str) -> Path:

@@ -258,7 +258,8 @@ def run_check(check: Check, context: Context) -> list[str]:
     try:
         return list(check.faults(context))
     except FileNotFoundError as error:
-        return [f"cannot be checked: {Path(error.filename).name} is missing"]
+        # polars names the file in its message, not in `filename`.
+        return [f"cannot be checked: {Path(error.filename).name if error.filename else error} is missing"]
     except BenchcardError as error:
         return [f"cannot be checked: {error}"]
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:

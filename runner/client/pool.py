@@ -43,6 +43,7 @@ class Pool:
         self._tls = ssl.create_default_context() if target.tls else None
         self._address: tuple[str, int] = (target.host, target.port)
         self._sweep_handle: asyncio.TimerHandle | None = None
+        self._closed = False
         self.peak_in_flight = 0
 
     async def open(self) -> None:
@@ -79,7 +80,8 @@ class Pool:
             connection.give_up("cancelled", "the cell was over")
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection; what is lost now is not sent again."""
+        self._closed = True
         if self._sweep_handle is not None:
             self._sweep_handle.cancel()
         for connection in [*self._busy, *self._idle]:
@@ -123,7 +125,7 @@ class Pool:
 
     def _ended(self, connection: Connection, attempt: Attempt) -> None:
         self._busy.pop(connection, None)
-        if attempt.reused and attempt.closed and not attempt.reads and attempt.fault is None:
+        if attempt.reused and attempt.closed and not attempt.reads and attempt.fault is None and not self._closed:
             # The server closed a connection that it had offered to keep, while the request was on its way: that says
             # nothing about the system under test. Once more, on a new connection; the delay stays in the latency.
             attempt.reused, attempt.closed, attempt.sent_again, attempt.error = False, False, True, None

@@ -31,6 +31,7 @@ class Block:
     cells: list[Cell]
 
     def as_json(self) -> dict[str, Any]:
+        """The block in plan.json: its cells by id."""
         return {**asdict(self), "cells": [cell.cell for cell in self.cells]}
 
 

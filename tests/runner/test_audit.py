@@ -11,11 +11,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from benchcard.runner.analysis_process import archived_revisions
 from benchcard.runner.attempts import line_digest
 from benchcard.runner.audit.checks import CHECKS, run_check
 from benchcard.runner.audit.context import Context
 from benchcard.runner.bundle import Bundle, write_manifest
 from benchcard.schema.digest import digest_file
+from benchcard.schema.errors import BundleError
 
 from .cards import benchcard
 
@@ -227,13 +229,29 @@ def test_the_log_holds_the_digest_of_each_event_file(good_run: Path) -> None:
         assert line["events_sha256"] == digest_file(good_run / "events" / f"{line['cell']}.parquet")
 
 
+def test_a_file_that_is_gone_is_a_fault_not_a_bug(good_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / good_run.name
+    shutil.copytree(good_run, run)
+    (run / "plan" / "requests.parquet").unlink()
+    assert {"manifest", "plan"} <= set(findings(run))
+
+
+def test_what_the_digest_does_not_cover_is_not_unpacked(good_run: Path, tmp_path: Path) -> None:
+    """Compiled code beside the sources of a released revision would run unseen."""
+    run = tmp_path / good_run.name
+    shutil.copytree(good_run, run)
+    (archive,) = (run / "analysis").glob("*.zip")
+    with zipfile.ZipFile(archive, "a") as target:
+        target.writestr("analysis/__pycache__/decide.cpython-311.pyc", b"x")
+    with pytest.raises(BundleError, match="is no Python source"):
+        archived_revisions(Bundle(run))
+
+
 def test_foreign_code_is_not_run(good_run: Path, tmp_path: Path) -> None:
     """A bundle whose card pins code that benchcard never released is refused by name, unless the user says so."""
     run = tmp_path / good_run.name
     shutil.copytree(good_run, run)
     other_analysis(run)
-    from benchcard.runner.analysis_process import archived_revisions
-
     (foreign,) = archived_revisions(Bundle(run))
     edit_json(run / "card.resolved.json", lambda card: card["analysis"].update(revision=foreign))
     for command in ("audit", "report"):

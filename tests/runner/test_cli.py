@@ -65,6 +65,18 @@ def test_a_plan_that_outgrows_its_budget_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_plan_too_large_to_make_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    path = small_card(tmp_path)
+    path.write_text(path.read_text().replace("40 req/s", "1000000000 req/s"))
+    assert "requests; wanted at most 5,000,000" in benchcard("plan", path, code=2).stderr
+
+
+@pytest.mark.parametrize("candidate", ['max-num-seqs: "32"', "port: 18732"])
+def test_arms_that_are_started_alike_are_no_comparison(tmp_path: Path, candidate: str) -> None:
+    path = small_card(tmp_path, treatment=f"enable-prefix-caching: false, {candidate}")
+    assert "arms that differ in nothing" in benchcard("validate", path, code=2).stderr
+
+
 @pytest.mark.parametrize(
     "tail",
     [

@@ -89,7 +89,6 @@ def test_live_timing_is_the_models(good_run: Path) -> None:
     for path in (good_run / "events").glob("*.parquet"):
         for row in pl.read_parquet(path).filter(pl.col("outcome") == "ok").rows(named=True):
             truth = logged[f"{row['cell']}-{row['index']}"]
-            assert row["sent"] + epoch <= truth["arrival_ns"] + 2_000_000_000
             assert len(row["chunk_times"]) == len(truth["token_sent_ns"]) == row["output_tokens"]
             assert row["cached_tokens"] == truth["cached_tokens"]
             for at, planned, sent in zip(
