@@ -26,6 +26,10 @@ _CARD_KEYS: dict[str, type | tuple[type, ...]] = {
     "validity.delivered_load_within": (int, float),
     "validity.client_cpu": (int, float),
     "validity.clock_ratio": (int, float),
+    "validity.loop_lag_p99": (int, float),
+    "validity.client_starved": (int, float),
+    "validity.coalesced_chunks": (int, float),
+    "validity.client_error": (int, float),
     "analysis.confidence": (int, float),
     "analysis.revision": str,
 }

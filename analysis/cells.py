@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .checks import CellView, CheckResult, check_cell
+from .checks import CheckResult, check_cell
 from .goodput import Judgement, judge
 from .metrics import Measured, Value, measure
 from .quantities import Quantities, output_tokens, quantities
 from .read import Block, Bundle, Cell
 from .records import Record
+from .view import CellView
 from .window import counted, measured_window, tokens_inside
 
 Floats = npt.NDArray[np.float64]
@@ -150,7 +151,8 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
     attempts = counted(events)
     found = quantities(attempts)
     judgement = judge(attempts, found, bundle.card.get("objectives"))
-    view = CellView(bundle.card, cell, events, attempts, bundle.planned(cell), client, window)
+    certificate = bundle.certificate(client["certificate"]) if client else None
+    view = CellView(bundle.card, cell, events, attempts, bundle.planned(cell), client, window, certificate)
     measured = Measured(
         attempted=attempts.height,
         ok=int(found.ok.sum()),

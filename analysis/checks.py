@@ -14,35 +14,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from . import instrument
 from .metrics import inverted_cdf
-from .read import Cell
 from .records import Record
-from .window import NS_PER_S, Window
+from .view import NO_TELEMETRY, CellView, Observation
+from .window import NS_PER_S
 
 #: a request counts as ready on time if its lag is at most this many times the limit on the lag's p99
 ON_TIME = 10.0
-
-
-@dataclass(frozen=True)
-class CellView:
-    """What the checks look at: the cell's events (all, and the counted ones), its planned requests, the client's
-    telemetry."""
-
-    card: Record
-    cell: Cell
-    events: pl.DataFrame
-    counted: pl.DataFrame
-    planned: pl.DataFrame
-    client: Record | None
-    window: Window | None
-
-    @property
-    def open_loop(self) -> bool:
-        """Requests start when the schedule says so, whatever the server does."""
-        return bool(self.card["workload"]["arrivals"].get("process") != "closed")
-
-
-Observation = tuple[float | None, str | None]
 
 
 @dataclass(frozen=True)
@@ -55,7 +34,7 @@ class Check:
     advice: str
     limit: Callable[[Record], float]
     observe: Callable[[CellView], Observation]
-    open_loop_only: bool = False
+    applies: Callable[[CellView], bool] = lambda _: True
 
 
 @dataclass(frozen=True)
@@ -71,9 +50,6 @@ class CheckResult:
     def passed(self) -> bool:
         """Observed, and within the limit."""
         return self.observed is not None and self.observed <= self.limit
-
-
-_NO_TELEMETRY: Observation = (None, "no client telemetry")
 
 
 def _lags(view: CellView) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -107,14 +83,14 @@ def _delivered(view: CellView) -> Observation:
 
 def _client_cpu(view: CellView) -> Observation:
     if view.client is None:
-        return _NO_TELEMETRY
+        return NO_TELEMETRY
     elapsed = view.client["load_end"] - view.client["load_start"]
     return (view.client["cpu"] / elapsed, None) if elapsed > 0 else (None, "the load has no length")
 
 
 def _clock_ratio(view: CellView) -> Observation:
     if view.client is None:
-        return _NO_TELEMETRY
+        return NO_TELEMETRY
     elapsed = view.client["load_end"] - view.client["load_start"]
     wall = view.client["wall_end"] - view.client["wall_start"]
     return (abs(wall / elapsed - 1), None) if elapsed > 0 else (None, "the load has no length")
@@ -146,7 +122,7 @@ def _off_plan(view: CellView) -> Observation:
     wrong |= (pl.col("arm") != view.cell.arm) | (pl.col("load") != view.cell.load)
     if view.open_loop:
         if view.client is None:
-            return _NO_TELEMETRY
+            return NO_TELEMETRY
         at = pl.col("scheduled") - view.client["load_start"]
         wrong |= (pl.col("phase") != pl.col("phase_planned")) | at.ne_missing(pl.col("offset"))
         return float(rows.filter(wrong).height), None
@@ -197,7 +173,7 @@ def _out_of_order(view: CellView) -> Observation:
 
 
 def _plan_exhausted(view: CellView) -> Observation:
-    return _NO_TELEMETRY if view.client is None else (float(bool(view.client["plan_exhausted"])), None)
+    return NO_TELEMETRY if view.client is None else (float(bool(view.client["plan_exhausted"])), None)
 
 
 def _cut_off(view: CellView) -> Observation:
@@ -217,7 +193,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "schedule_lag_p99", "s", "how late the client took up 99% of the counted requests, against the schedule",
         "Give the client more CPU, lower the load, or raise the limit in the card before the next run.",
-        _card_limit("schedule_lag_p99"), _lag_p99, open_loop_only=True,
+        _card_limit("schedule_lag_p99"), _lag_p99, lambda view: view.open_loop,
     ),
     Check(
         "delivered_load", "1",
@@ -230,6 +206,28 @@ CHECKS: tuple[Check, ...] = (
         "client_cpu", "1", "CPU time of the measuring client / elapsed time of the load",
         "A client that is nearly saturated measures itself: give it a core of its own, or lower the load.",
         _card_limit("client_cpu"), _client_cpu,
+    ),
+    Check(
+        "client_starved", "1", "share of the load's time in which the client was ready to run and had no core",
+        "Something else used the client's core, so its times are late: leave it one of its own.",
+        _card_limit("client_starved"), instrument.starved, instrument.starvation_known,
+    ),
+    Check(
+        "loop_lag_p99", "s", "how late the client's event loop was in the window, at the 99th percentile of a timer",
+        "Chunks were taken late by as much: give the client a core of its own, more workers, or less load.",
+        _card_limit("loop_lag_p99"), instrument.loop_lag,
+    ),
+    Check(
+        "coalesced_chunks", "1", "share of the token-bearing chunks that came in one read with the chunk before",
+        "Gaps between tokens are not what the server made them: relieve the client, or look for a buffer on the way.",
+        _card_limit("coalesced_chunks"), instrument.coalesced,
+    ),
+    Check(
+        "certified_load", "1",
+        "the cell's load (attempts at once, tokens/s and requests/s in its busiest second) / the largest at which the "
+        "client was seen to be right, in the certificate made before the run's first cell",
+        "Nobody has seen the client work at this load: lower it, or give the client more workers or a quieter machine.",
+        lambda _: 1.0, instrument.certified,
     ),
     Check(
         "clock_ratio", "1", "wall clock against monotonic clock over the load, less 1",
@@ -273,7 +271,7 @@ def check_cell(view: CellView) -> tuple[CheckResult, ...]:
     """Every check that applies to the cell."""
     results = []
     for check in CHECKS:
-        if check.open_loop_only and not view.open_loop:
+        if not check.applies(view):
             continue
         observed, reason = check.observe(view)
         results.append(CheckResult(check, observed, check.limit(view.card), reason))

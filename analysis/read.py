@@ -19,6 +19,8 @@ from .records import BundleError, Record, need, require_version
 
 #: format version of the plan that this analysis reads (1: first)
 PLAN_VERSION = 1
+#: format version of the instrument's certificate that this analysis reads (1: first)
+CERTIFICATE_VERSION = 1
 
 
 #: the event columns the analysis uses, with their types; others may be there
@@ -41,6 +43,7 @@ EVENT_COLUMNS: dict[str, Any] = {
     "chunk_tokens": pl.List(pl.Int32),
     "token_counts": pl.String,
     "outcome": pl.String,
+    "tries": pl.Int32,
     "finish_reason": pl.String,
     "streamed": pl.Boolean,
 }
@@ -61,6 +64,10 @@ CLIENT_COLUMNS: dict[str, Any] = {
     "wall_start": pl.Int64,
     "wall_end": pl.Int64,
     "cpu": pl.Int64,
+    "run_delay": pl.Int64,
+    "loop_lag_p99": pl.Int64,
+    "peak_in_flight": pl.Int64,
+    "certificate": pl.Int32,
     "counted_planned": pl.Int64,
     "plan_exhausted": pl.Boolean,
 }
@@ -141,6 +148,16 @@ class Bundle:
         """The server's metrics before and after the cell, or None where they were not read."""
         path = self.root / "telemetry" / f"server-{cell.cell}.parquet"
         return _frame(path, SERVER_COLUMNS) if path.is_file() else None
+
+    def certificate(self, number: int | None) -> Record | None:
+        """The instrument's certificate of a sitting, or None where there is none."""
+        path = self.root / "instrument" / f"{number}.json"
+        if number is None or not path.is_file():
+            return None
+        found = _json(path)
+        require_version(found, "certificate_version", CERTIFICATE_VERSION, str(path))
+        need(found, "points", list, str(path))
+        return found
 
     def identity(self, arm: str) -> Record | None:
         """The observed identity of an arm, field by field, or None where there is none."""

@@ -72,6 +72,10 @@ class Bundle:
         """What the arm was."""
         return self.root / "identity" / f"{arm}.json"
 
+    def certificate(self, number: int) -> Path:
+        """The instrument's certificate of a sitting, counted from 1."""
+        return self.root / "instrument" / f"{number}.json"
+
     def result(self) -> Path:
         """verdict.json, or inference_baseline.json for a baseline card."""
         kind = read_json(self.resolved)["kind"]
@@ -103,7 +107,7 @@ def new_bundle(out: Path, card_id: str, card_digest: str) -> Bundle:
     root = out / card_id / f"{stamp}-{card_digest.removeprefix('sha256:')[:8]}"
     try:
         root.mkdir(parents=True)
-        for folder in ("plan", "events", "telemetry", "identity", "logs", "analysis"):
+        for folder in ("plan", "events", "telemetry", "identity", "instrument", "logs", "analysis"):
             (root / folder).mkdir()
     except FileExistsError:
         raise InputError(f"{root} exists already: two runs of one card cannot start in the same second") from None

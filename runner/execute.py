@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from ..schema.digest import digest_file
@@ -12,10 +13,13 @@ from ..schema.errors import InterruptedRunError
 from .analysis_process import CellChecks, pinned_analysis
 from .attempts import AttemptLog
 from .bundle import Bundle
+from .client.sizing import demand, workers_of
 from .engines.fleet import Fleet, Running
 from .engines.probe import Probe
 from .files import read_json, write_json
 from .identity.observe import identify
+from .instrument.calibrate import calibrate, run_grid
+from .instrument.point import Client
 from .measure import Session, measure_cell, prepare_cell
 from .plan.blocks import Block, Cell
 from .plan.plan import Plan
@@ -47,6 +51,7 @@ class Execution:
         ):
             self._checks = checks
             try:
+                self._calibrate()
                 why = self._blocks(fleet)
             except KeyboardInterrupt:
                 raise InterruptedRunError(
@@ -78,6 +83,20 @@ class Execution:
             events = self.bundle.events(cell.cell)
             if events.exists():
                 events.rename(events.with_suffix(".parquet.killed"))
+
+    def _calibrate(self) -> None:
+        """Before the first cell of a sitting: what the instrument can be trusted with, here and now."""
+        card = self.plan.card
+        number = len(self.log.of_kind("calibrated")) + 1
+        self.progress.say("measuring the instrument")
+        found = calibrate(run_grid(demand(card)), Client(workers_of(card)))
+        path = self.bundle.certificate(number)
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, found)
+        self.log.append("calibrated", certificate=number, sha256_of_file=digest_file(path))
+        self.session = replace(self.session, certificate=number)
+        for cost in found["client"]["costs"]:
+            self.progress.say(f"the client has {cost}")
 
     def _killed_cells(self) -> list[Cell]:
         over = {line["cell"] for line in self.log.of_kind("cell_ended", "cell_killed")}

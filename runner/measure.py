@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .bundle import Bundle
-from .client.cell import CellJob, CellLoad, run_cell
+from .client.cell import CellLoad, discard, read_attempts, run_cell
 from .client.load import LoadSpec
-from .client.pool import Timeouts
+from .client.pool import Rules, Timeouts
 from .client.record import CellContext, event_frame, event_row
-from .client.spool import read_spool
-from .client.wire import request_body, request_bytes
+from .client.requests import RequestFile
+from .client.sizing import workers_of
+from .client.wire import request_body, request_prefix, request_rest
+from .client.worker import CellJob
 from .engines.fleet import Running
 from .engines.launch import model_name
 from .engines.probe import Probe
@@ -28,11 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Session:
-    """What the cells of one sitting have in common: the bundle, the plan, and the monotonic epoch of its times."""
+    """What the cells of one sitting have in common: the bundle, the plan, the monotonic epoch of its times, and the
+    number of the instrument's certificate."""
 
     bundle: Bundle
     plan: Plan
     epoch_ns: int
+    certificate: int | None = None
 
 
 def prepare_cell(card: dict[str, Any], running: Running) -> None:
@@ -67,11 +73,11 @@ def measure_cell(session: Session, cell: Cell, running: Running, progress: Progr
         session.plan.prompt_digests[cell.block, cell.load_point],
         [value.removeprefix("Bearer ") for value in running.endpoint.headers.values()],
     )
-    frame = event_frame(event_row(context, attempt) for attempt in read_spool(job.spool))
+    frame = event_frame(event_row(context, attempt) for attempt in read_attempts(job))
     _write(
         session, cell, load, frame, server_frame(cell.cell, session.epoch_ns, samples), counted_planned(card, planned)
     )
-    job.spool.unlink()
+    discard(job)
     return frame
 
 
@@ -91,24 +97,34 @@ def shared_server(card: dict[str, Any]) -> bool:
 
 def _job(session: Session, cell: Cell, running: Running) -> CellJob:
     card = session.plan.card
-    workload = card["workload"]
-    client = workload["client"]
+    workload, client = card["workload"], card["workload"]["client"]
     planned = session.plan.requests[cell.block, cell.load_point]
-    salt = f"{session.plan.seed}/{cell.cell}" if shared_server(card) else None
-    requests = []
-    for request in planned:
-        tokens = salted(prompt_tokens(session.plan.seed, cell.block, cell.load_point, request), salt)
-        body = request_body(card, model_name(card), tokens.tolist(), request.output_tokens)
-        requests.append(request_bytes(running.target, workload["endpoint"], f"{cell.cell}-{request.index}", body))
     closed = workload["load_kind"] == "concurrency"
     think_time = workload["arrivals"].get("think_time", 0.0)
+    timeouts = Timeouts(*(round(client[f"timeout_{kind}"] * 1e9) for kind in ("connect", "idle", "total")))
     return CellJob(
         running.target,
-        Timeouts(*(round(client[f"timeout_{kind}"] * 1e9) for kind in ("connect", "idle", "total"))),
+        request_prefix(running.target, workload["endpoint"]),
+        Rules(timeouts, client["retries"], client["in_flight"]),
         LoadSpec(workload["window"], planned, int(cell.load) if closed else None, round(think_time * 1e9)),
-        requests,
-        session.bundle.root / "events" / f".{cell.cell}.spool",
+        RequestFile.write(_working_file(session, cell, "requests"), _requests(session, cell, running)),
+        _working_file(session, cell, "spool"),
+        workers_of(card),
     )
+
+
+def _working_file(session: Session, cell: Cell, suffix: str) -> Path:
+    return session.bundle.root / "events" / f".{cell.cell}.{suffix}"
+
+
+def _requests(session: Session, cell: Cell, running: Running) -> Iterator[bytes]:
+    """The bytes of the cell's requests, in the order of the plan."""
+    card, plan = session.plan.card, session.plan
+    salt = f"{plan.seed}/{cell.cell}" if shared_server(card) else None
+    for request in plan.requests[cell.block, cell.load_point]:
+        tokens = salted(prompt_tokens(plan.seed, cell.block, cell.load_point, request), salt)
+        body = request_body(card, model_name(card), tokens.tolist(), request.output_tokens)
+        yield request_rest(running.target, f"{cell.cell}-{request.index}", body)
 
 
 def _write(
@@ -116,5 +132,8 @@ def _write(
 ) -> None:
     bundle = session.bundle
     write_parquet(bundle.telemetry("server", cell.cell), server)
-    write_parquet(bundle.telemetry("client", cell.cell), client_frame(cell.cell, session.epoch_ns, load, counted))
+    write_parquet(
+        bundle.telemetry("client", cell.cell),
+        client_frame(cell.cell, session.epoch_ns, load, counted, session.certificate),
+    )
     write_parquet(bundle.events(cell.cell), events)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..schema.errors import InputError
+from ..schema.versions import CERTIFICATE_VERSION
 from .analysis_process import installed_source
 from .attempts import AttemptLog
 from .bundle import Bundle, archive_source
@@ -29,7 +30,18 @@ from .telemetry.record import client_frame, server_frame
 
 #: cells follow one another at this distance on the virtual clock, ns
 _CELL_SPACING = 3_600_000_000_000
-_FOLDERS = ("plan", "events", "telemetry", "identity", "logs", "analysis")
+_FOLDERS = ("plan", "events", "telemetry", "identity", "instrument", "logs", "analysis")
+#: in virtual time nobody takes times late, at any load
+_CERTIFICATE = {
+    "certificate_version": CERTIFICATE_VERSION,
+    "client": {"workers": 1, "loop": "virtual time", "timer": "virtual time", "costs": []},
+    "points": [
+        {
+            "streams": None, "rate": 1e9, "tokens": 1, "lost": 0, "ttft_p50_error": 0.0, "itl_p99_error": 0.0,
+            "peak_in_flight": 10**9, "tokens_per_s": 1e9, "requests_per_s": 1e9,
+        }
+    ],
+}  # fmt: skip
 
 
 def virtual_run(plan: Plan, root: Path, card_text: str) -> Bundle:
@@ -52,6 +64,7 @@ def virtual_run(plan: Plan, root: Path, card_text: str) -> Bundle:
     for arm in card["arms"]:
         fields = {"model.name": {"value": model_name(card), "source": "observed"}}
         write_json(bundle.identity(arm), {"arm": arm, "fields": fields})
+    write_json(bundle.certificate(1), _CERTIFICATE)
     cells = [cell for block in plan.blocks if not block.spare for cell in block.cells]
     for number, cell in enumerate(cells):
         log.append("cell_started", cell=cell.cell)
@@ -115,7 +128,8 @@ def _row(
         "end": limit if late else times[-1], "chunk_times": kept, "chunk_bytes": [6] * len(kept),
         "chunk_tokens": [1] * len(kept), "chunk_kinds": ["content"] * len(kept), "token_counts": "chunk",
         "outcome": "timeout_total" if late else "ok", "status": 200,
-        "finish_reason": None if late else "length", "streamed": True, "reads": len(kept), "reused": True, "worker": 0,
+        "finish_reason": None if late else "length", "streamed": True, "reads": len(kept), "reused": True,
+        "tries": 1, "worker": 0,
     }  # fmt: skip
 
 
@@ -139,8 +153,8 @@ def _client(
     for request in requests:
         phases.of(request.index, request.offset_ns or 0)
     window = [None if at is None else start + at for at in (phases.window_start, phases.window_end)]
-    load = CellLoad(start, over, window[0], window[1], start, over, 0, attempts, False)
-    return client_frame(cell.cell, 0, load, counted_planned(card, requests))
+    load = CellLoad(start, over, window[0], window[1], start, over, 0, attempts, False, 0, (0,))
+    return client_frame(cell.cell, 0, load, counted_planned(card, requests), 1)
 
 
 def _server(cell: Cell, start: int, over: int, timings: dict[int, Timing], rows: list[dict[str, Any]]) -> Any:

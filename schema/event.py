@@ -21,8 +21,25 @@ OUTCOMES: dict[str, str] = {
     "timeout_idle": "nothing was received for timeout_idle",
     "timeout_total": "not complete within timeout_total of the scheduled time",
     "cancelled": "ended by the client because the run was stopped",
-    "client_error": "the client's own fault: no port or file descriptor left",
+    "client_error": "the client's own fault: no port, file descriptor or memory left",
     "unsent": "due, but never sent",
+}
+
+#: Kinds of failure, where one outcome has several causes. On an attempt that was tried more than once, what befell the
+#: last try that failed.
+FAILURES: dict[str, str] = {
+    "refused": "the server's machine refused the connection",
+    "reset": "the connection was reset while it was made",
+    "unreachable": "no route to the server, or no answer from it",
+    "dns": "the host's name did not resolve",
+    "tls": "no TLS session: a certificate that was not accepted, or no common protocol",
+    "no_port": "no local port was left",
+    "no_descriptor": "no file descriptor was left",
+    "no_memory": "the system had no memory for the connection",
+    "lost": "the connection was lost before the first byte of the reply",
+    "kept_alive_lost": "a kept-alive connection was closed while the request was on its way; it went out once more",
+    "http_N": "the reply to a try before was HTTP status N",
+    "other": "another error of the system, in the error text",
 }
 
 PHASES = ("warmup", "measure", "drain")
@@ -68,7 +85,7 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("queued", "Int64", "ns", "when the client took the request up, ready to send it"),
     Column("connect_start", "Int64", "ns", "when a new connection was asked for; null on a reused one"),
     Column("connect_end", "Int64", "ns", "when the new connection stood"),
-    Column("sent", "Int64", "ns", "when the request was handed to the socket"),
+    Column("sent", "Int64", "ns", "when the request (its last try) was handed to the socket"),
     Column("headers", "Int64", "ns", "when the reply's headers were complete"),
     Column("first_chunk", "Int64", "ns", "when the first event of the reply's body was complete, token or not"),
     Column("first_token", "Int64", "ns", "when the first token-bearing chunk was complete"),
@@ -85,6 +102,8 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("outcome", "String", "", "what became of the attempt: " + ", ".join(OUTCOMES)),
     Column("status", "Int32", "", "HTTP status"),
     Column("finish_reason", "String", "", "finish reason of the reply"),
+    Column("failure", "String", "", "kind of failure: " + ", ".join(FAILURES)),
+    Column("tries", "Int32", "", "how often the request was tried; latencies count from before the first"),
     Column("error", "String", "", "error text, redacted; a note on an ok attempt (no [DONE], not streamed)"),
     Column("streamed", "Boolean", "", "the reply was an event stream"),
     Column("reads", "Int32", "", "how often the socket was read; fewer reads than chunks means coalescing"),
@@ -103,8 +122,22 @@ CLIENT_COLUMNS: tuple[Column, ...] = (
     Column("window_end", "Int64", "ns", "end of the measured window (exclusive)"),
     Column("wall_start", "Int64", "ns", "wall clock (Unix time) read at load_start"),
     Column("wall_end", "Int64", "ns", "wall clock (Unix time) read at load_end"),
-    Column("cpu", "Int64", "ns", "CPU time of the client process between load_start and load_end"),
-    Column("peak_in_flight", "Int64", "", "most attempts under way at once"),
+    Column("cpu", "Int64", "ns", "CPU time of the busiest worker between load_start and load_end"),
+    Column(
+        "run_delay",
+        "Int64",
+        "ns",
+        "how long the most starved worker was ready to run and had no core; null where the system does not say",
+    ),
+    Column("loop_lag_p50", "Int64", "ns", "median lateness of a timer due every 10 ms in the window, over all workers"),
+    Column("loop_lag_p99", "Int64", "ns", "99th percentile of the same: how late a chunk's time may have been taken"),
+    Column("loop_lag_max", "Int64", "ns", "the most of the same"),
+    Column("peak_in_flight", "Int64", "", "most attempts under way at once (the sum of the workers' peaks)"),
+    Column("reads", "Int64", "", "how often a socket was read"),
+    Column("workers", "Int32", "", "worker processes of the client"),
+    Column("loop", "String", "", "event loop: uvloop or asyncio"),
+    Column("timer", "String", "", "what starts requests: a timerfd, or the event loop's millisecond timer"),
+    Column("certificate", "Int32", "", "number of the instrument's certificate (instrument/<n>.json) of this sitting"),
     Column(
         "counted_planned", "Int64", "", "attempts the plan puts into the measured window; null where the load decides"
     ),

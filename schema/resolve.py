@@ -114,7 +114,8 @@ def _workload(values: dict[str, Any]) -> dict[str, Any]:
     if arrivals["process"] != "closed":
         arrivals = {"process": arrivals["process"]}
     point = values.get("operating_point")
-    client = values["client"] | {"in_flight": None}
+    cap = values["client"]["in_flight"]
+    client = values["client"] | {"in_flight": None if cap == "unlimited" else cap}
     prefix = values["requests"].get("prefix")
     if prefix is not None and prefix["documents"] == "unlimited":
         prefix = prefix | {"documents": None}

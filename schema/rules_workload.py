@@ -44,6 +44,19 @@ def _timeouts_are_ordered(filled: Filled) -> Iterator[Problem]:
             yield filled.problem(path, format_quantity("duration", value), wanted, "else it never fires")
 
 
+def _cap_is_of_one_process(filled: Filled) -> Iterator[Problem]:
+    """A cap on the attempts in flight belongs to an open loop, and one process keeps it."""
+    path = ("workload", "client", "in_flight")
+    cap, workers = filled.get(*path), filled.get("workload", "client", "workers")
+    if not isinstance(cap, int):
+        return
+    if filled.get("workload", "arrivals", "process") == "closed":
+        hint = "a closed loop's concurrency is its cap"
+        yield filled.problem(path, f"{cap} with closed arrivals", "unlimited", hint)
+    elif isinstance(workers, int) and workers > 1:
+        yield filled.problem(path, f"{cap} with {workers} workers", "workers: 1", "one process keeps the cap")
+
+
 def _requests_have_lengths(filled: Filled) -> Iterator[Problem]:
     where = ("workload", "requests")
     if filled.get(*where) is not None and not any(filled.on_card(*where, key) for key in ("lengths", "file")):
@@ -93,6 +106,7 @@ WORKLOAD_RULES = (
     _loads_fit_arrivals,
     _drain_outlasts_timeout,
     _timeouts_are_ordered,
+    _cap_is_of_one_process,
     _requests_have_lengths,
     _choice_needs_documents,
     _requests_fit_context,

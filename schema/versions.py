@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from .errors import InputError
 
-#: 1: first.
+#: 1: first. A key with x-since 2 came later: a card resolved before has none (its edition, CARD_EDITION, was 1).
 CARD_VERSION = 1
+#: 2: workload.client.workers; validity.loop_lag_p99, client_starved, coalesced_chunks, client_error.
+CARD_EDITION = 2
 #: 1: first.
 PLAN_VERSION = 1
-#: 1: first.
+#: 1: first; failure and tries came later, and a reader that does not know them loses nothing.
 EVENTS_VERSION = 1
 #: 1: first.
 VERDICT_VERSION = 1
@@ -16,6 +18,8 @@ VERDICT_VERSION = 1
 BASELINE_VERSION = 1
 #: 1: first.
 MANIFEST_VERSION = 1
+#: 1: first.
+CERTIFICATE_VERSION = 1
 #: 1: first.
 LOG_VERSION = 1
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...schema.card import load_card
 from ...schema.digest import digest_file, digest_json
+from ...schema.editions import without_later_keys
 from ...schema.errors import BenchcardError, CardError
 from ..attempts import chain_faults
 from ..bundle import bundle_files
@@ -92,6 +93,10 @@ def events(context: Context) -> Iterator[str]:
                 not telemetry.exists() or digest_file(telemetry) != line[f"{kind}_sha256"]
             ):
                 yield f"telemetry/{telemetry.name}: not the file that was written when the cell ended"
+    for line in context.lines("calibrated"):
+        certificate = context.bundle.certificate(line["certificate"])
+        if not certificate.exists() or digest_file(certificate) != line["sha256_of_file"]:
+            yield f"instrument/{certificate.name}: not the certificate that was made before the sitting's first cell"
     for path in sorted((context.bundle.root / "events").glob("*.parquet")):
         if path.stem not in ended:
             yield f"events/{path.name}: the log knows of no such cell that ended"
@@ -105,7 +110,7 @@ def card(context: Context) -> Iterator[str]:
     except CardError as error:
         yield f"card.yaml: does not validate: {error.problems[0]}"
     else:
-        for difference in _first(differences(context.card, again.resolved)):
+        for difference in _first(differences(context.card, without_later_keys(context.card, again))):
             yield f"card.resolved.json differs from what card.yaml resolves to: {difference}"
     started = context.lines("run_started")
     named = {

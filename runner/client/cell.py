@@ -1,40 +1,28 @@
-"""One cell's load, from the first request to the last counted reply, in an event loop of its own."""
+"""One cell's load, from the first request to the last counted reply, by one worker in this process or by several."""
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from .attempt import Attempt
+from .board import Board
 from .clock import paired_clocks
-from .load import Load, LoadSpec
-from .pool import Pool, Timeouts
-from .spool import Spool
-from .wire import Target
+from .spool import read_spool
+from .worker import CellJob, Progress, WorkerLoad, run_worker
+from .workers import run_workers
 
-#: The schedule starts this long after the loop is ready, so that the first request is not late.
+#: The schedule starts this long after everything is ready, so that the first request is not late.
 LEAD_NS = 20_000_000
 
 
 @dataclass(frozen=True)
-class CellJob:
-    """Everything a cell's load needs. `requests_bytes[i]` is the whole HTTP request of planned request i."""
-
-    target: Target
-    timeouts: Timeouts
-    load: LoadSpec
-    requests_bytes: list[bytes]
-    spool: Path
-
-
-@dataclass(frozen=True)
 class CellLoad:
-    """The client's view of itself over a cell. Times are monotonic ns; wall times are Unix ns; cpu in ns."""
+    """The client's view of itself over a cell. Times are monotonic ns; wall times are Unix ns; the rest ns or counts.
+
+    `cpu` and `run_delay` are the busiest and the most starved worker's; `peak_in_flight` is the sum of the workers'
+    peaks; `loop_lags` are of all of them, sorted; `reads` is how often a socket was read.
+    """
 
     load_start: int
     load_end: int
@@ -45,71 +33,56 @@ class CellLoad:
     cpu: int
     peak_in_flight: int
     plan_exhausted: bool
-
-
-Progress = Callable[[int, int], None]
+    run_delay: int | None = None
+    loop_lags: tuple[int, ...] = ()
+    reads: int = 0
+    workers: int = 1
+    loop: str = ""
+    timer: str = ""
 
 
 def run_cell(job: CellJob, progress: Progress | None = None) -> CellLoad:
     """Run the load of one cell and spool every attempt. `progress(ended, failed)` is called about once a second."""
-    # A collection pauses the loop for tens of ms: what is alive now is set aside, and none runs until the cell is over.
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    try:
-        return _run(_cell(job, progress))
-    finally:
-        gc.enable()
-        gc.unfreeze()
+    if job.workers > 1:
+        zero, wall, loads = run_workers(job, LEAD_NS * 5, progress)
+        return _merged(zero, wall, loads)
+    started: list[tuple[int, int]] = []
+
+    async def start() -> int:
+        mono, wall = paired_clocks()
+        started.append((mono + LEAD_NS, wall + LEAD_NS))
+        return mono + LEAD_NS
+
+    load = run_worker(job, 0, Board(job.load.window), start, progress)
+    return _merged(*started[0], [load])
 
 
-def _run(main: Coroutine[Any, Any, CellLoad]) -> CellLoad:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
-    return uvloop.run(main)
+def read_attempts(job: CellJob) -> Iterator[Attempt]:
+    """Every attempt of the cell, worker by worker, each worker's in the order in which they ended."""
+    for worker in range(job.workers):
+        yield from read_spool(job.spool_of(worker))
 
 
-async def _cell(job: CellJob, progress: Progress | None) -> CellLoad:
-    spool = Spool(job.spool)
-    loads: list[Load] = []
-    failed = 0
-
-    def on_done(attempt: Attempt) -> None:
-        nonlocal failed
-        failed += attempt.fault is not None
-        spool.add(attempt)
-        loads[0].done(attempt)
-
-    pool = Pool(job.target, job.timeouts, on_done)
-    reporter = None
-    try:
-        await pool.open()
-        (mono, wall), cpu_start = paired_clocks(), time.process_time_ns()
-        start, wall_start = mono + LEAD_NS, wall + LEAD_NS
-        load = Load(job.load, lambda attempt: pool.send(attempt, job.requests_bytes[attempt.index]), start)
-        loads.append(load)
-        if progress is not None:
-            reporter = asyncio.get_running_loop().create_task(_report(progress, lambda: (spool.count, failed)))
-        await load.finished.wait()
-        (end, wall_end), cpu_end = paired_clocks(), time.process_time_ns()
-        pool.cancel_all()
-        await asyncio.sleep(0)
-        return CellLoad(
-            start, end, *load.window, wall_start, wall_end, cpu_end - cpu_start, pool.peak_in_flight,
-            load.plan_exhausted,
-        )  # fmt: skip
-    finally:
-        if reporter is not None:
-            reporter.cancel()
-        for load in loads:
-            load.stop()
-        pool.close()
-        spool.close()
+def discard(job: CellJob) -> None:
+    """Remove the cell's working files."""
+    for worker in range(job.workers):
+        job.spool_of(worker).unlink(missing_ok=True)
+    job.requests.path.unlink(missing_ok=True)
+    job.board_path().unlink(missing_ok=True)
 
 
-async def _report(progress: Progress, state: Callable[[], tuple[int, int]]) -> None:
-    while True:
-        await asyncio.sleep(1.0)
-        progress(*state())
+def _merged(zero: int, wall: int, loads: list[WorkerLoad]) -> CellLoad:
+    starts = [load.window_start for load in loads if load.window_start is not None]
+    ends = [load.window_end for load in loads if load.window_end is not None]
+    delays = [load.run_delay for load in loads if load.run_delay is not None]
+    last = max(loads, key=lambda load: load.load_end)
+    return CellLoad(
+        zero, last.load_end, min(starts, default=None), min(ends, default=None), wall, last.wall_end,
+        cpu=max(load.cpu for load in loads),
+        peak_in_flight=sum(load.peak_in_flight for load in loads),
+        plan_exhausted=any(load.plan_exhausted for load in loads),
+        run_delay=max(delays, default=None),
+        loop_lags=tuple(sorted(lag for load in loads for lag in load.loop_lags)),
+        reads=sum(load.reads for load in loads),
+        workers=len(loads), loop=loads[0].loop, timer=loads[0].timer,
+    )  # fmt: skip

@@ -1,8 +1,10 @@
-"""A connection to the server under test. `data_received` takes the time and keeps the bytes; little else happens here.
+"""A connection to the server under test. `data_received` takes the time and keeps the bytes, no more.
 
 To know when a reply is complete without parsing it on the measured path: the first read goes through httptools for the
 status line and headers. A chunked body can only end at an empty line, so only a read that ends with one is worth
 handing on; then everything kept so far is fed to the parser in one call, in C, and it says whether the message ended.
+That is done after all sockets that were ready have been read: many streams tend to end together, and the others' times
+must not wait for it.
 """
 
 from __future__ import annotations
@@ -19,27 +21,21 @@ from .clock import now_ns
 if TYPE_CHECKING:
     OnEnd = Callable[["Connection", Attempt], None]
 
+_EMPTY_LINE = b"\r\n\r\n"
+
 
 class Connection(asyncio.Protocol):
     """One TCP (or TLS) connection; carries one attempt at a time and is kept alive between them."""
 
-    def __init__(self, on_end: OnEnd, on_idle_lost: Callable[[Connection], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_end: OnEnd, on_idle_lost: Callable[[Connection], None]):
+        self._call_soon = loop.call_soon
         self._on_end = on_end
         self._on_idle_lost = on_idle_lost
         self.transport: asyncio.Transport | None = None
         self.attempt: Attempt | None = None
-        self.request = b""
         self.idle_since = 0
         self.lost = False
-        self._reset()
-
-    def _reset(self) -> None:
-        self._parser: httptools.HttpResponseParser | None = None
-        self._fed = 0
-        self._lazy = False
-        self._tail = b""
-        self._complete = False
-        self._keep_alive = False
+        self._idle()
 
     # asyncio.Protocol
 
@@ -49,19 +45,10 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """The measured path: take the time, keep the bytes."""
-        now = now_ns()
-        attempt = self.attempt
-        if attempt is None:
-            self.abort()
-            return
-        attempt.times.append(now)
-        attempt.reads.append(data)
-        attempt.last_read = now
-        tail = data if len(data) >= 4 else self._tail + data
-        self._tail = tail[-4:]
-        if self._lazy and not tail.endswith(b"\r\n\r\n"):
-            return
-        self._feed(attempt, now)
+        self._time(now_ns())
+        self._keep(data)
+        if self._eager or len(data) < 4 or data.endswith(_EMPTY_LINE):
+            self._call_soon(self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection ended: an attempt under way ends with it."""
@@ -69,6 +56,10 @@ class Connection(asyncio.Protocol):
         attempt = self.attempt
         if attempt is None:
             self._on_idle_lost(self)
+            return
+        if attempt.reads:
+            self._look()  # what came just before the end may have completed the reply
+        if self.attempt is None:
             return
         attempt.closed = True
         if exc is not None:
@@ -79,12 +70,15 @@ class Connection(asyncio.Protocol):
 
     def send(self, attempt: Attempt, request: bytes) -> None:
         """Send a request whose reply belongs to `attempt`."""
-        self._reset()
         self.attempt = attempt
-        self.request = request
+        self._time, self._keep = attempt.times.append, attempt.reads.append
+        self._parser: httptools.HttpResponseParser | None = None
+        self._fed = 0
+        self._eager = True
+        self._complete = self._keep_alive = False
         assert self.transport is not None
         self.transport.write(request)
-        attempt.sent = attempt.last_read = now_ns()
+        attempt.sent = now_ns()
 
     def abort(self) -> None:
         """Close at once; an attempt under way ends."""
@@ -101,30 +95,45 @@ class Connection(asyncio.Protocol):
 
     # Completion
 
-    def _feed(self, attempt: Attempt, now: int) -> None:
+    def _idle(self) -> None:
+        """No attempt under way: what comes now belongs to nobody, and ends the connection."""
+        self.attempt = None
+        nobody: list[object] = []
+        self._time = self._keep = nobody.append
+        self._eager = True
+
+    def _look(self) -> None:
+        """Whether the reply is complete. A reply ended with its last read, whenever that is looked at."""
+        attempt = self.attempt
+        if attempt is None:
+            self.abort()
+            return
+        pending = attempt.reads[self._fed :]
+        if not pending or not (self._eager or b"".join(attempt.reads[-4:]).endswith(_EMPTY_LINE)):
+            return
         if self._parser is None:
             self._parser = httptools.HttpResponseParser(self)
-        pending = attempt.reads[self._fed :]
         self._fed = len(attempt.reads)
         try:
             self._parser.feed_data(b"".join(pending))
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             attempt.error = f"unreadable reply: {error}"
             attempt.fault = "stream_error"
-            self._finish(attempt, now)
+            self._finish(attempt, attempt.times[-1])
             self.abort()
             return
         if self._complete:
-            if not self._keep_alive:
-                self.lost = True
-            self._finish(attempt, now)
-            if not self._keep_alive and self.transport is not None:
-                self.transport.abort()
+            # What is to be known of this reply is asked now: ending it may begin the next on this connection.
+            transport = None if self._keep_alive else self.transport
+            self.lost = not self._keep_alive
+            self._finish(attempt, attempt.times[-1])
+            if transport is not None:
+                transport.abort()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """httptools: a header of the reply."""
         if name.lower() == b"transfer-encoding" and b"chunked" in value.lower():
-            self._lazy = True
+            self._eager = False
 
     def on_message_complete(self) -> None:
         """httptools: the reply is complete. Whether the connection may be kept is known only within this call."""
@@ -134,10 +143,10 @@ class Connection(asyncio.Protocol):
         self._complete = True
         self._keep_alive = self._parser.should_keep_alive()
 
-    def _finish(self, attempt: Attempt, now: int) -> None:
-        self.attempt = None
+    def _finish(self, attempt: Attempt, at: int) -> None:
         if self._parser is not None and attempt.reads:
             attempt.status = self._parser.get_status_code() or None
-        attempt.end = now
-        self.idle_since = now
+        attempt.end = at
+        self.idle_since = now_ns()
+        self._idle()
         self._on_end(self, attempt)

@@ -1,5 +1,5 @@
 """Open and closed loops: when each request starts. One absolute schedule; a late one is sent at once, and its delay
-shows."""
+shows. Each worker starts its own share of the schedule; the board (board.py) holds what they must agree on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..alarm import Alarm
 from ..plan.requests import PlannedRequest
 from ..plan.window import Phases
 from .attempt import Attempt
+from .board import Board
 from .clock import now_ns
 
 #: A client of a closed loop whose attempt got no 200 waits this long before its next request, or a server that is dead
@@ -34,31 +35,41 @@ class LoadSpec:
 
 
 class Load:
-    """Starts the planned requests, follows the counted ones to their end, and keeps the load up meanwhile.
+    """Starts a worker's share of the planned requests, follows the counted ones to their end, and keeps the load up
+    until every worker's counted ones have ended. `finished` is set then.
 
-    `start_ns` is the monotonic time of offset zero. `finished` is set when the last counted attempt has ended.
+    Worker w takes the requests (or the clients) with a number that is w modulo the number of workers.
     """
 
-    def __init__(self, spec: LoadSpec, send: Send, start_ns: int) -> None:
+    def __init__(
+        self, spec: LoadSpec, send: Send, board: Board, worker: int = 0, workers: int = 1, *, exact: bool = True
+    ) -> None:
         self._spec = spec
         self._send = send
-        self._start = start_ns
-        self._phases = Phases(spec.window)
-        self._alarm = Alarm(asyncio.get_running_loop(), self._fire)
-        self._taken = 0
+        self._start = 0
+        self._board = board
+        self._alarm = Alarm(asyncio.get_running_loop(), self._fire, exact)
+        self.timer_exact = self._alarm.exact
         self._counted_open = 0
-        self._all_counted_started = False
         self.plan_exhausted = False
         self.finished = asyncio.Event()
-        # A heap of (due, index, request). An open loop's is sorted from the start.
-        self._due: list[tuple[int, int, PlannedRequest]] = []
-        self._waiting: list[deque[PlannedRequest]] = []
+        # A heap of (offset at which it is due, index, request, phase). An open loop's is sorted from the start, and its
+        # phases are known.
+        self._due: list[tuple[int, int, PlannedRequest, str | None]] = []
+        self._waiting: dict[int, deque[PlannedRequest]] = {}
         if spec.concurrency is None:
-            self._due = [(start_ns + (request.offset_ns or 0), request.index, request) for request in spec.requests]
+            self._phases = Phases(spec.window)
+            self._plan_open_loop(worker, workers)
         else:
-            self._waiting = [deque(spec.requests[client :: spec.concurrency]) for client in range(spec.concurrency)]
-            for client in range(spec.concurrency):
-                self._client_free(client, start_ns)
+            self._phases = board.phases
+            self._uncounted_began = False
+            for client in range(worker, spec.concurrency, workers):
+                self._waiting[client] = deque(spec.requests[client :: spec.concurrency])
+                self._client_free(client, 0)
+
+    def begin(self, start_ns: int) -> None:
+        """Start; `start_ns` is the monotonic time of offset zero."""
+        self._start = start_ns
         self._arm()
 
     @property
@@ -71,11 +82,25 @@ class Load:
         """An attempt has ended: in a closed loop its client is free; the last counted one ends the load."""
         if attempt.phase == "measure":
             self._counted_open -= 1
-        if self._spec.concurrency is not None and attempt.client is not None and not self.finished.is_set():
+        if self.finished.is_set():
+            return
+        if self._spec.concurrency is not None and attempt.client is not None:
             pause = 0 if attempt.status == 200 else FAILED_PAUSE_NS
-            self._client_free(attempt.client, (attempt.end or now_ns()) + self._spec.think_time_ns + pause)
-            self._arm()
-        self._check_finished()
+            wait = self._spec.think_time_ns + pause
+            due = (attempt.end or now_ns()) + wait - self._start
+            if wait:
+                self._client_free(attempt.client, due)
+                self._arm()
+            else:
+                self._take_next(attempt.client, due)
+        self.check()
+
+    def check(self) -> None:
+        """Whether the load is over; asked after each attempt, and now and then."""
+        if self.finished.is_set():
+            return
+        if self._board.stopped or (self._nothing_counted_left() and self._board.ended()):
+            self.stop()
 
     def stop(self) -> None:
         """Start nothing more."""
@@ -83,40 +108,72 @@ class Load:
             self.finished.set()
             self._alarm.close()
 
-    def _client_free(self, client: int, when_ns: int) -> None:
+    # The open loop
+
+    def _plan_open_loop(self, worker: int, workers: int) -> None:
+        self._counted_left = 0
+        for request in self._spec.requests:
+            offset = request.offset_ns or 0
+            phase = self._phases.of(request.index, offset)
+            if request.index % workers == worker:
+                self._due.append((offset, request.index, request, phase))
+                self._counted_left += phase == "measure"
+
+    # The closed loop
+
+    def _client_free(self, client: int, due: int) -> None:
+        request = self._next_of(client)
+        if request is not None:
+            heapq.heappush(self._due, (due, request.index, request, None))
+
+    def _take_next(self, client: int, due: int) -> None:
+        """A client that is free now goes on at once, without the detour over the timer."""
+        request = self._next_of(client)
+        if request is not None:
+            self._start_one(due, request, None)
+
+    def _next_of(self, client: int) -> PlannedRequest | None:
         if self._waiting[client]:
-            request = self._waiting[client].popleft()
-            heapq.heappush(self._due, (when_ns, request.index, request))
-        elif not self._all_counted_started:
+            return self._waiting[client].popleft()
+        if not self._uncounted_began:
             self.plan_exhausted = True
+            self._board.stop()
             self.stop()
+        return None
+
+    # Both
+
+    def _nothing_counted_left(self) -> bool:
+        if self._counted_open:
+            return False
+        if self._spec.concurrency is None:
+            # A window by time is that long, whether or not anything happens at its end.
+            by_time = "seconds" in self._spec.window["measure"]
+            end = self.window[1] if by_time else None
+            return self._counted_left == 0 and (end is None or now_ns() >= end)
+        return self._uncounted_began or not self._waiting
 
     def _arm(self) -> None:
-        if self.finished.is_set():
-            return
-        if self._due:
-            self._alarm.set(self._due[0][0])
-        elif self._spec.concurrency is None:
-            self._all_counted_started = True
-            self._check_finished()
+        if self._due and not self.finished.is_set():
+            self._alarm.set(self._start + self._due[0][0])
 
     def _fire(self) -> None:
-        while self._due and not self.finished.is_set():
-            now = now_ns()
-            if self._due[0][0] > now:
-                break
-            scheduled, _, request = heapq.heappop(self._due)
-            phase = self._phases.of(self._taken, scheduled - self._start)
-            if phase == "drain":
-                self._all_counted_started = True
-                self._check_finished()
-                if self.finished.is_set():
-                    return
-            self._taken += 1
-            self._counted_open += phase == "measure"
-            self._send(Attempt(request.index, phase, scheduled, now, request.client))
+        while self._due and not self.finished.is_set() and self._start + self._due[0][0] <= now_ns():
+            due, _, request, phase = heapq.heappop(self._due)
+            self._start_one(due, request, phase)
+        self.check()
         self._arm()
 
-    def _check_finished(self) -> None:
-        if self._all_counted_started and self._counted_open == 0:
-            self.stop()
+    def _start_one(self, due: int, request: PlannedRequest, phase: str | None) -> None:
+        if phase is not None:
+            now = now_ns()
+            self._counted_left -= phase == "measure"
+        else:
+            now, phase = self._board.take(due)
+            if phase == "drain" and not self._uncounted_began:
+                self._uncounted_began = True
+                self.check()
+                if self.finished.is_set():
+                    return
+        self._counted_open += phase == "measure"
+        self._send(Attempt(request.index, phase, self._start + due, now, request.client))

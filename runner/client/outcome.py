@@ -30,23 +30,32 @@ RULES: tuple[tuple[str, Rule], ...] = (
 )
 
 
-def outcome(attempt: Attempt, reply: Reply) -> tuple[str, str | None]:
-    """The outcome of an attempt and its error text (on an ok attempt: a note, or None).
+def outcome(attempt: Attempt, reply: Reply) -> tuple[str, str | None, str | None]:
+    """The outcome of an attempt, the kind of failure where it has several (FAILURES in schema/event.py), and its error
+    text (on an ok attempt: a note, or None).
 
     A fault that the client itself knows (a timeout, a failed connection, a cancellation) comes first; then RULES.
     """
     if attempt.fault is not None:
-        return attempt.fault, attempt.error or reply.error
+        return attempt.fault, attempt.failure, attempt.error or reply.error
     name = next(name for name, rule in RULES if rule(attempt, reply))
     if name != "ok":
-        return name, reply.error or reply.unreadable or attempt.error or _explain(name, attempt)
+        failure = attempt.failure or ("lost" if name == "connect_error" else None)
+        return name, failure, reply.error or reply.unreadable or attempt.error or _explain(name, attempt)
+    return name, attempt.failure, _note(attempt, reply)
+
+
+def _note(attempt: Attempt, reply: Reply) -> str | None:
+    """What is to be said of an attempt that is ok all the same."""
     if not reply.streamed:
-        return name, "note: the reply was not streamed"
+        return "note: the reply was not streamed"
     if not reply.done:
-        return name, "note: no [DONE] after the finish reason"
-    if attempt.sent_again:
-        return name, "note: sent again, since the server had closed the kept-alive connection"
-    return name, None
+        return "note: no [DONE] after the finish reason"
+    if attempt.failure == "kept_alive_lost":
+        return "note: sent again, since the server had closed the kept-alive connection"
+    if attempt.tries > 1:
+        return f"note: try {attempt.tries}, after {attempt.failure}"
+    return None
 
 
 def _explain(name: str, attempt: Attempt) -> str | None:

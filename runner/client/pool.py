@@ -1,24 +1,30 @@
-"""Connections: as many as there are attempts in flight, kept alive between them, none held back by a limit."""
+"""Connections: as many as there are attempts in flight, kept alive between them, none held back by a limit
+that the card does not name."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import ssl
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .address import first_that_accepts
 from .attempt import Attempt
 from .clock import now_ns
 from .connection import Connection
+from .faults import note_unconnected
 from .wire import Target
 
 #: An idle connection older than this is not used again: servers close idle ones (uvicorn after 5 s), and a request that
 #: crosses such a close would be lost through no fault of the system under test.
 REUSE_WITHIN_NS = 2_000_000_000
-#: How often open attempts are checked against their timeouts.
-SWEEP_S = 0.05
-_OWN_FAULTS = {errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+#: How often open attempts are checked against their timeouts: a fiftieth of the shortest, within these bounds, s.
+SWEEP_SHARE, SWEEP_LEAST_S, SWEEP_MOST_S = 50, 0.01, 0.25
+#: HTTP statuses after which a retry, where the card asks for any, may help; and the pause before it, s.
+RETRY_STATUS = {408, 425, 429, 500, 502, 503, 504}
+RETRY_PAUSE_S = 0.1
+_OUT_OF_TIME = "not complete within timeout_total"
 
 
 @dataclass(frozen=True)
@@ -30,50 +36,58 @@ class Timeouts:
     total: int
 
 
-class Pool:
-    """Sends attempts and ends them. `on_done(attempt)` is called once for each, when it has ended."""
+@dataclass(frozen=True)
+class Rules:
+    """What the card says of sending. `retries`: further tries after one that failed. `in_flight`: the most attempts
+    under way at once; one that finds no slot waits, and its wait is in its latency. None: no limit."""
 
-    def __init__(self, target: Target, timeouts: Timeouts, on_done: Callable[[Attempt], None]) -> None:
+    timeouts: Timeouts
+    retries: int = 0
+    in_flight: int | None = None
+
+
+class Pool:
+    """Sends attempts and ends them. `request(index)` gives the bytes of a request; `on_done(attempt)` is called once
+    for each attempt, when it has ended for good."""
+
+    def __init__(
+        self, target: Target, rules: Rules, request: Callable[[int], bytes], on_done: Callable[[Attempt], None]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
         self._target = target
-        self._timeouts = timeouts
+        self._rules = rules
+        self._timeouts = timeouts = rules.timeouts
+        self._request = request
         self._on_done = on_done
+        self._held: deque[Attempt] = deque()
         self._idle: list[Connection] = []
         self._busy: dict[Connection, Attempt] = {}
         self._connecting: dict[Attempt, asyncio.Task[None]] = {}
         self._tls = ssl.create_default_context() if target.tls else None
         self._address: tuple[str, int] = (target.host, target.port)
+        shortest = min(timeouts.idle, timeouts.total) / 1e9
+        self._sweep_s = min(max(shortest / SWEEP_SHARE, SWEEP_LEAST_S), SWEEP_MOST_S)
         self._sweep_handle: asyncio.TimerHandle | None = None
         self._closed = False
         self.peak_in_flight = 0
 
     async def open(self) -> None:
         """Resolve the host once, so that no attempt waits for a name server; start watching the timeouts."""
-        loop = asyncio.get_running_loop()
-        infos = await loop.getaddrinfo(self._target.host, self._target.port, type=1)
-        self._address = (str(infos[0][4][0]), self._target.port)
+        self._address = await first_that_accepts(self._target.host, self._target.port)
         self._sweep()
 
-    def send(self, attempt: Attempt, request: bytes) -> None:
-        """Send on a kept-alive connection if one is fresh enough, else on a new one."""
-        oldest = now_ns() - REUSE_WITHIN_NS
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.lost or connection.idle_since < oldest:
-                connection.abort()
-                continue
-            attempt.reused = True
-            self._start(connection, attempt, request)
-            return
-        self._connect_new(attempt, request)
-
-    def _connect_new(self, attempt: Attempt, request: bytes) -> None:
-        attempt.connect_start = now_ns()
-        task = asyncio.get_running_loop().create_task(self._connect(attempt, request))
-        self._connecting[attempt] = task
-        self._note_peak()
+    def send(self, attempt: Attempt) -> None:
+        """Send now, or hold until a slot is free where the card caps the attempts in flight."""
+        if self._rules.in_flight is not None and self._in_flight() >= self._rules.in_flight:
+            self._held.append(attempt)
+        else:
+            self._send(attempt)
 
     def cancel_all(self) -> None:
-        """End every attempt under way as cancelled."""
+        """End every attempt under way as cancelled, and those that wait as unsent."""
+        self._closed = True
+        while self._held:
+            self._end_unsent(self._held.popleft(), "unsent", "the cell was over before a slot was free")
         for task in list(self._connecting.values()):
             task.cancel()
         for connection in list(self._busy):
@@ -87,55 +101,99 @@ class Pool:
         for connection in [*self._busy, *self._idle]:
             connection.abort()
 
-    def _start(self, connection: Connection, attempt: Attempt, request: bytes) -> None:
-        self._busy[connection] = attempt
-        connection.send(attempt, request)
+    def _send(self, attempt: Attempt) -> None:
+        """Send on a kept-alive connection if one is fresh enough, else on a new one."""
+        oldest = now_ns() - REUSE_WITHIN_NS
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.lost or connection.idle_since < oldest:
+                connection.abort()
+                continue
+            attempt.reused = True
+            self._start(connection, attempt)
+            return
+        self._connect_new(attempt)
+
+    def _connect_new(self, attempt: Attempt, pause_s: float = 0.0) -> None:
+        self._connecting[attempt] = self._loop.create_task(self._connect(attempt, pause_s))
         self._note_peak()
 
-    def _note_peak(self) -> None:
-        self.peak_in_flight = max(self.peak_in_flight, len(self._busy) + len(self._connecting))
+    def _start(self, connection: Connection, attempt: Attempt) -> None:
+        self._busy[connection] = attempt
+        connection.send(attempt, self._request(attempt.index))
+        self._note_peak()
 
-    async def _connect(self, attempt: Attempt, request: bytes) -> None:
-        loop = asyncio.get_running_loop()
+    def _in_flight(self) -> int:
+        return len(self._busy) + len(self._connecting)
+
+    def _note_peak(self) -> None:
+        self.peak_in_flight = max(self.peak_in_flight, self._in_flight())
+
+    async def _connect(self, attempt: Attempt, pause_s: float) -> None:
         host = self._target.host if self._tls else None
-        fault, error = None, None
         try:
-            left = self._timeouts.total - (now_ns() - attempt.scheduled)
+            if pause_s:
+                await asyncio.sleep(pause_s)
+            attempt.connect_start = now_ns()
+            left = self._timeouts.total - (attempt.connect_start - attempt.scheduled)
             async with asyncio.timeout(min(self._timeouts.connect, max(left, 0)) / 1e9):
-                _, connection = await loop.create_connection(
-                    lambda: Connection(self._ended, self._forget), *self._address, ssl=self._tls, server_hostname=host
-                )
+                _, connection = await self._loop.create_connection(
+                    lambda: Connection(self._loop, self._ended, self._forget),
+                    *self._address, ssl=self._tls, server_hostname=host,
+                )  # fmt: skip
         except TimeoutError:
-            fault, error = "timeout_connect", "no connection within timeout_connect"
+            attempt.fault, attempt.error = "timeout_connect", "no connection within timeout_connect"
             if now_ns() - attempt.scheduled >= self._timeouts.total:
-                fault, error = "timeout_total", "not complete within timeout_total"
+                attempt.fault, attempt.error = "timeout_total", _OUT_OF_TIME
         except asyncio.CancelledError:
-            fault, error = "cancelled", "the cell was over"
-        except OSError as exc:
-            fault = "client_error" if exc.errno in _OWN_FAULTS else "connect_error"
-            error = f"no connection: {exc.strerror or exc}"
+            attempt.fault, attempt.error = "cancelled", "the cell was over"
+        except OSError as error:
+            note_unconnected(attempt, error)
         finally:
             self._connecting.pop(attempt, None)
-        if fault is None:
+        if attempt.fault is None:
             attempt.connect_end = now_ns()
-            self._start(connection, attempt, request)
+            self._start(connection, attempt)
             return
-        attempt.fault, attempt.error, attempt.end = fault, error, now_ns()
-        self._on_done(attempt)
+        attempt.end = now_ns()
+        self._settle(attempt)
 
     def _ended(self, connection: Connection, attempt: Attempt) -> None:
         self._busy.pop(connection, None)
         if attempt.reused and attempt.closed and not attempt.reads and attempt.fault is None and not self._closed:
             # The server closed a connection that it had offered to keep, while the request was on its way: that says
             # nothing about the system under test. Once more, on a new connection; the delay stays in the latency.
-            attempt.reused, attempt.closed, attempt.sent_again, attempt.error = False, False, True, None
-            self._connect_new(attempt, connection.request)
+            attempt.again("kept_alive_lost")
+            self._connect_new(attempt)
             return
         if attempt.fault is None and attempt.end is not None and attempt.end - attempt.scheduled > self._timeouts.total:
-            attempt.fault, attempt.error = "timeout_total", "not complete within timeout_total"
+            attempt.fault, attempt.error = "timeout_total", _OUT_OF_TIME
             connection.abort()
         if not connection.lost and attempt.fault is None:
             self._idle.append(connection)
+        self._settle(attempt)
+
+    def _settle(self, attempt: Attempt) -> None:
+        """An attempt's try is over: another one where the card asks for it, else the attempt has ended; then a slot is
+        free."""
+        if self._may_try_again(attempt):
+            attempt.again(attempt.failure or (f"http_{attempt.status}" if attempt.status else "lost"))
+            self._connect_new(attempt, RETRY_PAUSE_S)
+            return
+        self._on_done(attempt)
+        cap = self._rules.in_flight
+        while self._held and cap is not None and self._in_flight() < cap:
+            self._send(self._held.popleft())
+
+    def _may_try_again(self, attempt: Attempt) -> bool:
+        """The server gave no reply, or said that it was busy."""
+        if attempt.tries > self._rules.retries or self._closed:
+            return False
+        unanswered = attempt.fault == "connect_error" or (attempt.fault is None and attempt.closed)
+        return (unanswered and not attempt.reads) or (attempt.fault is None and attempt.status in RETRY_STATUS)
+
+    def _end_unsent(self, attempt: Attempt, fault: str, error: str) -> None:
+        attempt.fault, attempt.error, attempt.end = fault, error, now_ns()
         self._on_done(attempt)
 
     def _forget(self, connection: Connection) -> None:
@@ -144,9 +202,12 @@ class Pool:
 
     def _sweep(self) -> None:
         now = now_ns()
+        while self._held and now - self._held[0].scheduled > self._timeouts.total:
+            error = "no slot under in_flight was free within timeout_total"
+            self._end_unsent(self._held.popleft(), "timeout_total", error)
         for connection, attempt in list(self._busy.items()):
             if now - attempt.scheduled > self._timeouts.total:
-                connection.give_up("timeout_total", "not complete within timeout_total")
-            elif now - attempt.last_read > self._timeouts.idle:
+                connection.give_up("timeout_total", _OUT_OF_TIME)
+            elif now - attempt.last_heard > self._timeouts.idle:
                 connection.give_up("timeout_idle", "nothing received for timeout_idle")
-        self._sweep_handle = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
+        self._sweep_handle = self._loop.call_later(self._sweep_s, self._sweep)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ from .reply import parse_reply
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+_ROWS_AT_A_TIME = 2000
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
     """One attempt as a row; times are ns since the run's epoch."""
     reply = parse_reply(attempt.times, attempt.reads, context.token_counts)
     planned = context.planned[attempt.index]
-    kind, error = outcome(attempt, reply)
+    kind, failure, error = outcome(attempt, reply)
     answers = [chunk.time for chunk in reply.chunks if chunk.kind != "reasoning"]
 
     def since(time: int | None) -> int | None:
@@ -79,11 +83,13 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         "outcome": kind,
         "status": reply.status,
         "finish_reason": reply.finish_reason,
+        "failure": failure,
+        "tries": attempt.tries,
         "error": redact(error, context.secrets),
         "streamed": reply.streamed if reply.status is not None else None,
         "reads": len(attempt.reads),
         "reused": attempt.reused,
-        "worker": 0,
+        "worker": attempt.worker,
         "fingerprint": reply.fingerprint,
         "output_digest": reply.output_digest(),
     }
@@ -99,8 +105,13 @@ def polars_type(column: Column) -> Any:
 
 
 def event_frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
-    """Rows as the event table, sorted by index."""
+    """Rows as the event table, sorted by index. Rows are taken up some at a time: as columns they are ten times
+    smaller."""
     import polars as pl
 
     schema = {column.name: polars_type(column) for column in EVENT_COLUMNS}
-    return pl.DataFrame(list(rows), schema=schema, orient="row").sort("index")
+    rows = iter(rows)
+    frames = [pl.DataFrame([], schema=schema, orient="row")]
+    while some := list(itertools.islice(rows, _ROWS_AT_A_TIME)):
+        frames.append(pl.DataFrame(some, schema=schema, orient="row"))
+    return pl.concat(frames).sort("index")

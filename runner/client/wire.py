@@ -59,19 +59,23 @@ def request_body(card: dict[str, Any], model: str, prompt: list[int], output_tok
     return json.dumps(body, separators=(",", ":")).encode()
 
 
-def request_bytes(target: Target, endpoint: str, request_id: str, body: bytes) -> bytes:
-    """A whole HTTP/1.1 request."""
+def request_prefix(target: Target, endpoint: str) -> bytes:
+    """What every request of a cell begins with: the request line and the target's own headers, a key among them."""
     path = "/chat/completions" if endpoint == "chat" else "/completions"
+    lines = [f"POST {target.path}{path} HTTP/1.1", *(f"{name}: {value}" for name, value in target.headers.items())]
+    return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+def request_rest(target: Target, request_id: str, body: bytes) -> bytes:
+    """The rest of an HTTP/1.1 request, which holds no secret."""
     default_port = 443 if target.tls else 80
     host = f"[{target.host}]" if ":" in target.host else target.host
     lines = [
-        f"POST {target.path}{path} HTTP/1.1",
         f"Host: {host}" if target.port == default_port else f"Host: {host}:{target.port}",
         "Content-Type: application/json",
         "Accept: text/event-stream",
         "Accept-Encoding: identity",
         f"Content-Length: {len(body)}",
         f"X-Request-Id: {request_id}",
-        *(f"{name}: {value}" for name, value in target.headers.items()),
     ]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body

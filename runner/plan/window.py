@@ -2,41 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableSequence
 from typing import Any
+
+#: what Phases remembers, one integer each; _UNKNOWN is 'not known yet'
+_STAGE, _FIRST_INDEX, _FIRST_NS, _WINDOW_START, _WINDOW_END = range(5)
+STATE_SIZE = 5
+_UNKNOWN = -1
+_NAMES = ("warmup", "measure", "drain")
+
+
+def fresh_state() -> list[int]:
+    """The state before the first request."""
+    return [0, 0, 0, _UNKNOWN, _UNKNOWN]
 
 
 class Phases:
     """Assigns warmup, measure or drain to requests in the order in which they are scheduled.
 
     Each of warm-up and measurement is bounded by time or by count. By count, the window runs from the first counted
-    start to the first uncounted one. `window_start` and `window_end` are offsets in ns, None until known.
+    start to the first uncounted one. `window_start` and `window_end` are offsets in ns, None until known. The state is
+    a sequence of integers of the caller's, so that processes can share it.
     """
 
-    def __init__(self, window: dict[str, Any]) -> None:
-        self._bounds = [("warmup", window["warmup"]), ("measure", window["measure"])]
-        self._start_index = 0
-        self._start_ns = 0
-        self.window_start: int | None = None
-        self.window_end: int | None = None
+    def __init__(self, window: dict[str, Any], state: MutableSequence[int] | None = None) -> None:
+        self._bounds = (window["warmup"], window["measure"])
+        self._state = fresh_state() if state is None else state
+
+    @property
+    def window_start(self) -> int | None:
+        """When the measured window begins, offset in ns."""
+        return self._known(_WINDOW_START)
+
+    @property
+    def window_end(self) -> int | None:
+        """When the measured window ends, offset in ns."""
+        return self._known(_WINDOW_END)
 
     def of(self, index: int, offset_ns: int) -> str:
         """The phase of the request with this index, scheduled at this offset from the cell's start."""
-        while self._bounds:
-            name, bound = self._bounds[0]
-            if "requests" in bound:
-                inside = index < self._start_index + bound["requests"]
+        state = self._state
+        while state[_STAGE] < len(self._bounds):
+            bound = self._bounds[state[_STAGE]]
+            by_count, measuring = "requests" in bound, state[_STAGE] == 1
+            if by_count:
+                inside = index < state[_FIRST_INDEX] + bound["requests"]
                 end_ns = offset_ns
             else:
-                end_ns = self._start_ns + round(bound["seconds"] * 1e9)
+                end_ns = state[_FIRST_NS] + round(bound["seconds"] * 1e9)
                 inside = offset_ns < end_ns
-            if name == "measure" and self.window_start is None:
+            if measuring and state[_WINDOW_START] == _UNKNOWN:
                 # By count the window begins with the first counted request, by time where the warm-up ended.
-                self.window_start = offset_ns if "requests" in bound else self._start_ns
-                self.window_end = None if "requests" in bound else end_ns
+                state[_WINDOW_START] = offset_ns if by_count else state[_FIRST_NS]
+                state[_WINDOW_END] = _UNKNOWN if by_count else end_ns
             if inside:
-                return str(name)
-            if name == "measure":
-                self.window_end = end_ns
-            self._bounds.pop(0)
-            self._start_index, self._start_ns = index, end_ns
-        return "drain"
+                return _NAMES[state[_STAGE]]
+            if measuring:
+                state[_WINDOW_END] = end_ns
+            state[_STAGE] += 1
+            state[_FIRST_INDEX], state[_FIRST_NS] = index, end_ns
+        return _NAMES[-1]
+
+    def _known(self, field: int) -> int | None:
+        value = self._state[field]
+        return None if value == _UNKNOWN else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...schema.event import CLIENT_COLUMNS, SERVER_COLUMNS
@@ -32,24 +33,41 @@ def server_frame(cell: str, epoch_ns: int, samples: list[ServerSample]) -> pl.Da
     return pl.DataFrame(rows, schema={c.name: polars_type(c) for c in SERVER_COLUMNS}, orient="row")
 
 
-def client_frame(cell: str, epoch_ns: int, load: CellLoad, counted_planned: int | None) -> pl.DataFrame:
+def client_frame(
+    cell: str, epoch_ns: int, load: CellLoad, counted_planned: int | None, certificate: int | None
+) -> pl.DataFrame:
     """The client's view of itself over a cell, one row."""
     import polars as pl
 
     def since(at: int | None) -> int | None:
         return None if at is None else at - epoch_ns
 
-    row = (
-        cell,
-        since(load.load_start),
-        since(load.load_end),
-        since(load.window_start),
-        since(load.window_end),
-        load.wall_start,
-        load.wall_end,
-        load.cpu,
-        load.peak_in_flight,
-        counted_planned,
-        load.plan_exhausted,
-    )
+    lags = load.loop_lags
+    row = {
+        "cell": cell,
+        "load_start": since(load.load_start),
+        "load_end": since(load.load_end),
+        "window_start": since(load.window_start),
+        "window_end": since(load.window_end),
+        "wall_start": load.wall_start,
+        "wall_end": load.wall_end,
+        "cpu": load.cpu,
+        "run_delay": load.run_delay,
+        "loop_lag_p50": _percentile(lags, 50),
+        "loop_lag_p99": _percentile(lags, 99),
+        "loop_lag_max": lags[-1] if lags else None,
+        "peak_in_flight": load.peak_in_flight,
+        "reads": load.reads,
+        "workers": load.workers,
+        "loop": load.loop,
+        "timer": load.timer,
+        "certificate": certificate,
+        "counted_planned": counted_planned,
+        "plan_exhausted": load.plan_exhausted,
+    }
     return pl.DataFrame([row], schema={c.name: polars_type(c) for c in CLIENT_COLUMNS}, orient="row")
+
+
+def _percentile(values: Sequence[int], percent: int) -> int | None:
+    """The smallest value with at least so many percent at or below it; `values` are sorted."""
+    return values[max(0, -(-percent * len(values) // 100) - 1)] if values else None

@@ -113,6 +113,7 @@ AB_CARD: Row = {
             "retries": 0,
             "connections": "reuse",
             "in_flight": None,
+            "workers": "auto",
             "token_counts": "chunk",
         },
     },
@@ -130,6 +131,10 @@ AB_CARD: Row = {
         "delivered_load_within": 0.02,
         "client_cpu": 0.85,
         "clock_ratio": 0.001,
+        "loop_lag_p99": 0.01,
+        "client_starved": 0.05,
+        "coalesced_chunks": 0.2,
+        "client_error": 0.001,
     },
     "analysis": {"revision": "sha256:" + "0" * 64, "confidence": 0.95},
     "second_day": {"agreement": 0.1},
@@ -212,6 +217,7 @@ def event(index: int = 0, *, scheduled: int = 0, **changes: Any) -> Row:
         "token_counts": "chunk",
         "outcome": "no_token",
         "streamed": True,
+        "tries": 1,
         "end": scheduled,
     }
     return row | changes
@@ -295,12 +301,13 @@ def build(
     for number, cell in enumerate(cells):
         cell.planned = _planned(card, cell, open_loop)
         cell.load_start = (number + 1) * 1000 * SECOND
-    for folder in ("plan", "events", "telemetry", "identity"):
+    for folder in ("plan", "events", "telemetry", "identity", "instrument"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     _write_plan(root, card, cells, seed)
     for cell in cells:
         if not skip(cell):
             _write_cell(root, card, cell, good, rows, client, server)
+    _json(root / "instrument" / "1.json", CERTIFICATE)
     for arm in card["arms"] if identity else ():
         _json(root / "identity" / f"{arm}.json", _identity(card, arm))
     lines = [{"seq": 0, "kind": "run_started", "run": run, "card_digest": DIGEST, "epoch_ns": 0, "wall_ns": 0}]
@@ -310,6 +317,20 @@ def build(
 
 
 DIGEST = "sha256:" + "c" * 64
+
+
+def point(**changes: Any) -> Row:
+    """A point of a certificate at which the client held: 64 streams, 25,000 tokens/s."""
+    return {
+        "rate": None, "tokens": 40, "lost": 0, "ttft_p50_error": 0.0003, "itl_p99_error": 0.0002,
+        "peak_in_flight": 64, "tokens_per_s": 25_000.0, "requests_per_s": 600.0,
+    } | changes  # fmt: skip
+
+
+CERTIFICATE: Row = {
+    "certificate_version": 1,
+    "points": [point(), point(rate=100.0, tokens=5, peak_in_flight=5, tokens_per_s=500.0, requests_per_s=100.0)],
+}
 
 
 def _cells(card: Row) -> list[Cell]:
@@ -476,7 +497,10 @@ def _client_row(card: Row, cell: Cell, events: list[Row]) -> Row:
         "wall_start": wall,
         "wall_end": wall + load_end - cell.load_start,
         "cpu": (load_end - cell.load_start) // 5,
+        "run_delay": 0,
+        "loop_lag_p99": MS // 5,
         "peak_in_flight": 9,
+        "certificate": 1,
         "counted_planned": len(counted),
         "plan_exhausted": False,
     }

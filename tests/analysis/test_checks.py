@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from benchcard.analysis.checks import CHECKS
 from benchcard.analysis.read import read_bundle
 from benchcard.analysis.validity import validity_rows
 
-from .bundles import MS, SECOND, Cell, Row, ab_card, baseline_card, build
+from .bundles import MS, SECOND, Cell, Row, ab_card, baseline_card, build, point
 
 BROKEN = "b01-baseline-l2"
 Rows = Callable[[list[Row]], list[Row]]
@@ -115,10 +116,54 @@ def test_unsent_requests_were_not_delivered(tmp_path: Path) -> None:
         ({"cpu": 6 * SECOND}, "client_cpu"),
         ({"wall_start": 0, "wall_end": 7 * SECOND}, "clock_ratio"),
         ({"plan_exhausted": True}, "plan_exhausted"),
+        ({"run_delay": SECOND}, "client_starved"),
+        ({"loop_lag_p99": 11 * MS}, "loop_lag_p99"),
+        ({"loop_lag_p99": None}, "loop_lag_p99"),
+        ({"peak_in_flight": 65}, "certified_load"),
+        ({"certificate": None}, "certified_load"),
+        ({"certificate": 2}, "certified_load"),
     ],
 )
 def test_the_clients_view_of_itself(tmp_path: Path, changes: Row, check: str) -> None:
     assert failures(with_client(tmp_path, **changes))[BROKEN] == [check]
+
+
+def test_a_system_that_does_not_say_how_long_a_process_waits(tmp_path: Path) -> None:
+    assert failures(with_client(tmp_path, run_delay=None))[BROKEN] == []
+
+
+def test_chunks_that_come_together(tmp_path: Path) -> None:
+    """Replies of five chunks, of which two come in one read: 1 in 5 is within the limit of 20%, 2 in 5 are not."""
+
+    def together(n: int) -> Rows:
+        return each(lambda row: row | {"chunk_times": [row["chunk_times"][0]] * n + row["chunk_times"][n:]})
+
+    assert failures(with_rows(tmp_path / "one", together(2)))[BROKEN] == []
+    reading = with_rows(tmp_path / "two", together(3))
+    assert failures(reading)[BROKEN] == ["coalesced_chunks"]
+    assert observed(reading, "coalesced_chunks") == (pytest.approx(0.4), None)
+
+
+def test_the_certificate_vouches_for_loads_that_held(tmp_path: Path) -> None:
+    """20 req/s of 5 tokens, up to 9 at once: as far as points were tried and held, and no further."""
+
+    def factor(*points: Row) -> tuple[float | None, str | None]:
+        root = build(tmp_path / str(len(list(tmp_path.iterdir()))), one_block())
+        (root / "instrument" / "1.json").write_text(json.dumps({"certificate_version": 1, "points": list(points)}))
+        return observed(read(root), "certified_load")
+
+    rate = point(rate=40.0, tokens=5, peak_in_flight=3, tokens_per_s=200.0, requests_per_s=40.0)
+    assert factor(point(), rate) == (0.5, None)  # 20 of 40 req/s; 9 of 64 streams
+    assert factor(point(peak_in_flight=6), rate) == (1.5, None)
+    assert factor(point(peak_in_flight=6), point(lost=1), rate) == (1.5, None)
+    assert factor(point(peak_in_flight=6), point(ttft_p50_error=0.002), rate) == (1.5, None)
+    assert factor(point(peak_in_flight=6), point(itl_p99_error=-0.002), rate) == (1.5, None)
+    assert factor(point(peak_in_flight=6), point(tokens_per_s=50.0), rate) == (1.5, None)  # 100 tokens/s: 2.0 of it
+    wrong = point(ttft_p50_error=0.002)
+    assert factor(wrong, rate)[0] == pytest.approx(3.0)  # what is left has 3 streams
+    assert factor(point(), wrong | {"rate": 40.0}) == (
+        None, "the client was off by more than 1 ms at any rate of requests that was tried",
+    )  # fmt: skip
 
 
 def test_a_lost_row(tmp_path: Path) -> None:
@@ -179,7 +224,10 @@ def test_cut_off_attempts_of_the_drain_do_not_count(tmp_path: Path) -> None:
 
 def test_without_telemetry_validity_is_not_assumed(tmp_path: Path) -> None:
     reading = read(build(tmp_path, one_block(), client=lambda cell, row: None))
-    assert failures(reading)[BROKEN] == ["client_cpu", "clock_ratio", "on_plan", "window", "plan_exhausted"]
+    assert failures(reading)[BROKEN] == [
+        "client_cpu", "client_starved", "loop_lag_p99", "certified_load", "clock_ratio", "on_plan", "window",
+        "plan_exhausted",
+    ]  # fmt: skip
     assert observed(reading, "client_cpu") == (None, "no client telemetry")
     assert not reading.complete
 

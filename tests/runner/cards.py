@@ -34,10 +34,14 @@ workload:
   client: {{timeout_total: 5 s, timeout_idle: 3 s}}
 objectives: {{ttft: {{at_most: 14 ms}}}}
 method: {{blocks: 6, seed: 11, spare_blocks: {spares}, pause_between_cells: 0 s}}
-validity: {{schedule_lag_p99: 2 s, client_cpu: 100%, clock_ratio: 20%}}
+validity: {{schedule_lag_p99: 2 s, client_cpu: 100%, clock_ratio: 20%, {lax}}}
 """
 
+#: what a shared machine cannot keep: the client may be late, starved and wrong by much
+LAX = "loop_lag_p99: 2 s, client_starved: 100%, coalesced_chunks: 100%, client_error: 1 s"
+
 DEFAULTS = {
+    "lax": LAX,
     "threshold": "2%",
     "flags": "",
     "baseline": "",

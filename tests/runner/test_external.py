@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from benchcard.runner.engines.process import free_port
 
-from .cards import benchcard, only_run
+from .cards import LAX, benchcard, only_run
 
 CARD = """\
 card: 1
@@ -34,7 +34,7 @@ workload:
   requests: {{lengths: {{input: 400, output: 6}}}}
   sampling: {{ignore_eos: true}}
 method: {{{method}, seed: 3, spare_blocks: 1}}
-validity: {{clock_ratio: 20%, client_cpu: 100%}}
+validity: {{clock_ratio: 20%, client_cpu: 100%, {lax}}}
 """
 
 
@@ -63,7 +63,7 @@ def engine() -> Iterator[int]:
 def test_a_baseline_of_an_outside_server(engine: int, tmp_path: Path) -> None:
     path = tmp_path / "card.yaml"
     arms = f'  baseline: {{server: {{url: "http://127.0.0.1:{engine}", api_key: {{env: BENCHCARD_TEST_KEY}}}}}}'
-    path.write_text(CARD.format(kind="baseline", claim="", arms=arms, endpoint="chat", method="repeats: 2"))
+    path.write_text(CARD.format(lax=LAX, kind="baseline", claim="", arms=arms, endpoint="chat", method="repeats: 2"))
     assert "BENCHCARD_TEST_KEY is not set" in benchcard("run", path, "--out", tmp_path / "no", code=2).stderr
     os.environ["BENCHCARD_TEST_KEY"] = "canary-secret-value"
     try:
@@ -87,7 +87,7 @@ def test_arms_that_share_a_server_do_not_warm_each_other(engine: int, tmp_path: 
     url = f"http://127.0.0.1:{engine}/v1"
     arms = "\n".join(f'  {arm}: {{server: {{url: "{url}"}}}}' for arm in ("baseline", "candidate"))
     claim = "claim: {metric: output_throughput, must_rise_by: 5%, at: [8]}"
-    path.write_text(CARD.format(kind="ab", claim=claim, arms=arms, endpoint="completions", method="blocks: 6"))
+    path.write_text(CARD.format(lax=LAX, kind="ab", claim=claim, arms=arms, endpoint="completions", method="blocks: 6"))
     benchcard("run", path, "--out", tmp_path / "runs")
     run = only_run(tmp_path / "runs")
     events = pl.concat(pl.read_parquet(file) for file in (run / "events").glob("*.parquet"))
@@ -100,6 +100,6 @@ def test_arms_that_share_a_server_do_not_warm_each_other(engine: int, tmp_path: 
 def test_a_url_without_the_api(engine: int, tmp_path: Path) -> None:
     path = tmp_path / "card.yaml"
     arms = f'  baseline: {{server: {{url: "http://127.0.0.1:{engine}/elsewhere/v1"}}}}'
-    path.write_text(CARD.format(kind="baseline", claim="", arms=arms, endpoint="chat", method="repeats: 2"))
+    path.write_text(CARD.format(lax=LAX, kind="baseline", claim="", arms=arms, endpoint="chat", method="repeats: 2"))
     message = benchcard("run", path, "--out", tmp_path / "runs", code=3).stderr
     assert f"http://127.0.0.1:{engine}/elsewhere/v1/models" in message

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchcard.runner.client.cell import CellJob, CellLoad, run_cell
+from benchcard.runner.client.cell import CellLoad, discard, read_attempts, run_cell
 from benchcard.runner.client.load import LoadSpec
-from benchcard.runner.client.pool import Timeouts
+from benchcard.runner.client.pool import Rules, Timeouts
 from benchcard.runner.client.record import CellContext, event_row
-from benchcard.runner.client.spool import read_spool
-from benchcard.runner.client.wire import Target, request_bytes
+from benchcard.runner.client.requests import RequestFile
+from benchcard.runner.client.wire import Target, request_prefix, request_rest
+from benchcard.runner.client.worker import CellJob
 from benchcard.runner.plan.blocks import Cell
 from benchcard.runner.plan.requests import PlannedRequest
 
@@ -29,6 +30,10 @@ def drive(
     token_counts: str = "chunk",
     think_time_ms: float = 0,
     endpoint: str = "chat",
+    retries: int = 0,
+    in_flight: int | None = None,
+    target: Target | None = None,
+    **options: Any,
 ) -> tuple[list[dict[str, Any]], CellLoad]:
     """Open loop: one request at each offset. Closed loop: `requests` planned for `concurrency` clients. Returns the
     event rows by index (times in ns since 0) and the client's view of itself."""
@@ -37,24 +42,27 @@ def drive(
     else:
         planned = [PlannedRequest(i, "measure", round(at * MS), None, None, 0, 5, 8) for i, at in enumerate(offsets_ms)]
     counted = len(offsets_ms) if offsets_ms is not None else requests
+    target = target or Target("127.0.0.1", port, False, "/v1")
     job = CellJob(
-        Target("127.0.0.1", port, False, "/v1"),
-        Timeouts(*(round(limit * MS) for limit in timeouts_ms)),
+        target,
+        request_prefix(target, endpoint),
+        Rules(Timeouts(*(round(limit * MS) for limit in timeouts_ms)), retries, in_flight),
         LoadSpec(
             window or {"warmup": {"requests": 0}, "measure": {"requests": counted}, "drain": 1.0},
             planned,
             concurrency,
             round(think_time_ms * MS),
         ),
-        [
-            request_bytes(Target("127.0.0.1", port, False, "/v1"), endpoint, f"t-{i}", b'{"stream":true}')
-            for i in range(len(planned))
-        ],
-        folder / "spool",
+        RequestFile.write(
+            folder / "requests", (request_rest(target, f"t-{i}", b'{"stream":true}') for i in range(len(planned)))
+        ),
+        folder / "cell.spool",
+        **options,
     )
     load = run_cell(job)
     context = CellContext(
         "run", Cell("b01-baseline-l1", 1, "baseline", 1, 1.0), 0, token_counts, planned, ["d"] * len(planned), []
     )
-    rows = [event_row(context, attempt) for attempt in read_spool(job.spool)]
+    rows = [event_row(context, attempt) for attempt in read_attempts(job)]
+    discard(job)
     return sorted(rows, key=lambda row: row["index"]), load

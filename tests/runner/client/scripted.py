@@ -140,6 +140,7 @@ class ScriptedServer:
                 connection.close()
                 return False
             assert isinstance(piece, bytes)
-            connection.sendall(piece)
+            # Before, not after: a client on another core may have read the piece before this thread goes on.
             times.append(time.monotonic_ns())
+            connection.sendall(piece)
         return True

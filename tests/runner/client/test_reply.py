@@ -21,7 +21,8 @@ def outcome_of(raw: bytes, *, closed: bool = False) -> tuple[str, str | None]:
     attempt = Attempt(0, "measure", 0, 0)
     attempt.closed = closed
     attempt.times, attempt.reads = ([1], [raw]) if raw else ([], [])
-    return outcome(attempt, parse_reply(attempt.times, attempt.reads))
+    name, _, error = outcome(attempt, parse_reply(attempt.times, attempt.reads))
+    return name, error
 
 
 def without_times(reply: Reply) -> dict[str, object]:
@@ -53,7 +54,7 @@ def test_an_event_is_stamped_by_the_read_that_completes_it() -> None:
 def test_no_bytes_raise(reads: list[bytes]) -> None:
     attempt = Attempt(0, "measure", 0, 0)
     attempt.reads, attempt.times = reads, list(range(len(reads)))
-    name, _ = outcome(attempt, parse_reply(attempt.times, attempt.reads))
+    name, _, _ = outcome(attempt, parse_reply(attempt.times, attempt.reads))
     assert name != "ok"
 
 

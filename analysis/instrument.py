@@ -1,0 +1,89 @@
+"""Whether the measuring client could be trusted in a cell: what it saw of itself, against limits that the card fixed,
+and the cell's load against the loads at which it was seen to be right."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from .records import Record
+from .view import NO_TELEMETRY, CellView, Observation
+from .window import NS_PER_S
+
+Times = npt.NDArray[np.int64]
+
+
+def starvation_known(view: CellView) -> bool:
+    """Whether the system says how long a process waits for a core (Linux does)."""
+    return view.client is None or view.client["run_delay"] is not None
+
+
+def starved(view: CellView) -> Observation:
+    """Run delay / elapsed time of the load."""
+    if view.client is None:
+        return NO_TELEMETRY
+    elapsed = view.client["load_end"] - view.client["load_start"]
+    return (view.client["run_delay"] / elapsed, None) if elapsed > 0 else (None, "the load has no length")
+
+
+def loop_lag(view: CellView) -> Observation:
+    """The 99th percentile of the event loop's lateness in the window, s."""
+    if view.client is None:
+        return NO_TELEMETRY
+    lag = view.client["loop_lag_p99"]
+    return (None, "the event loop was not watched in the window") if lag is None else (lag / NS_PER_S, None)
+
+
+def coalesced(view: CellView) -> Observation:
+    """Chunks with the time of the one before / all chunks, of the counted attempts."""
+    times = pl.col("chunk_times")
+    together, chunks = view.counted.select(
+        together=(times.list.diff(null_behavior="drop").list.eval(pl.element() == 0).list.sum()).sum(),
+        chunks=times.list.len().sum(),
+    ).row(0)
+    return (together or 0) / chunks if chunks else 0.0, None
+
+
+def certified(view: CellView) -> Observation:
+    """The smallest factor by which the cell's load exceeds points of the certificate that held (1: it lies within).
+
+    A point vouches for streams and tokens/s together, as they were tried together; requests/s have points of their own.
+    """
+    if view.client is None:
+        return NO_TELEMETRY
+    if view.certificate is None:
+        return None, "there is no certificate of the instrument"
+    error = float(view.card["validity"]["client_error"])
+    good = [point for point in view.certificate["points"] if held(point, error)]
+    arrivals = [point for point in good if point["rate"] is not None]
+    if not good or not arrivals:
+        what = "any number of streams" if not good else "any rate of requests"
+        return None, f"the client was off by more than {error * 1e3:g} ms at {what} that was tried"
+    streams, tokens, requests = busiest(view)
+    streaming = min(max(streams / point["peak_in_flight"], tokens / point["tokens_per_s"]) for point in good)
+    return max(streaming, min(requests / point["requests_per_s"] for point in arrivals)), None
+
+
+def held(point: Record, error_s: float) -> bool:
+    """Whether no request was lost at a point of the certificate, and TTFT p50 and ITL p99 were off by no more than
+    `error_s`."""
+    errors = [point["ttft_p50_error"]] + ([point["itl_p99_error"]] if point["tokens"] > 1 else [])
+    return not point["lost"] and all(error is not None and abs(error) <= error_s for error in errors)
+
+
+def busiest(view: CellView) -> tuple[float, float, float]:
+    """Attempts at once, and tokens and requests in the busiest second, over the whole load."""
+    assert view.client is not None
+    chunks = view.events["chunk_times"].explode().drop_nulls()
+    sent = view.events["queued"].drop_nulls()
+    return view.client["peak_in_flight"], most_in_a_second(chunks.to_numpy()), most_in_a_second(sent.to_numpy())
+
+
+def most_in_a_second(times: Times) -> float:
+    """The most of these times (ns) that lie within any second."""
+    ordered = np.sort(times)
+    if not len(ordered):
+        return 0.0
+    ends = np.searchsorted(ordered, ordered + NS_PER_S, side="left")
+    return float((ends - np.arange(len(ordered))).max())

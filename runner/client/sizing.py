@@ -1,0 +1,53 @@
+"""How many worker processes a card's heaviest load takes. Pure."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+#: what one worker is given where the card leaves it to us: about half of what one is measured to do with errors below
+#: 1 ms (README, "The instrument")
+TOKENS_PER_S, REQUESTS_PER_S, STREAMS = 50_000, 1_000, 512
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the heaviest load point asks of the client. An open loop's streams and a closed loop's rates depend on the
+    server: None."""
+
+    tokens_per_s: float | None
+    requests_per_s: float | None
+    streams: int | None
+
+
+def demand(card: dict[str, Any]) -> Demand:
+    """The demand of a resolved card's heaviest load point, by its own numbers."""
+    workload = card["workload"]
+    heaviest = max(workload["loads"])
+    if workload["load_kind"] == "concurrency":
+        return Demand(None, None, round(heaviest))
+    output = workload["requests"]["lengths"]["output"]
+    mean = output["median"] * math.exp(output["sigma"] ** 2 / 2)  # of a lognormal
+    return Demand(heaviest * mean, heaviest, None)
+
+
+def workers_of(card: dict[str, Any], cores: int | None = None) -> int:
+    """The number of workers: the card's, or for `auto` what its heaviest load takes, on at most half of the cores (the
+    other half is the server's, which may be on the same machine)."""
+    client = card["workload"]["client"]
+    # A card resolved before there were workers has one.
+    wanted, cap = client.get("workers", 1), client["in_flight"]
+    if wanted != "auto":
+        return int(wanted)
+    if cap is not None:
+        return 1
+    asked = demand(card)
+    shares = (
+        (asked.tokens_per_s or 0.0) / TOKENS_PER_S,
+        (asked.requests_per_s or 0.0) / REQUESTS_PER_S,
+        (asked.streams or 0) / STREAMS,
+    )
+    half = (cores or len(os.sched_getaffinity(0))) // 2
+    return max(1, min(math.ceil(max(shares)), half))

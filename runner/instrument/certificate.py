@@ -1,0 +1,85 @@
+"""The certificate: what the client did on this machine at known loads, and up to which of them it can be trusted.
+
+Its points are facts. Whether one held depends on the error that a card allows (`validity.client_error`): the TTFT at
+the median and the ITL at the 99th percentile are then off by no more, and no request was lost.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from ...schema.versions import CERTIFICATE_VERSION
+from .point import Client
+
+Point = dict[str, Any]
+
+
+def certificate(points: list[Point], client: Client, loop: str, timer: str) -> dict[str, Any]:
+    """The certificate as it is written: where, with what, when, and every point."""
+    return {
+        "certificate_version": CERTIFICATE_VERSION,
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "client": {"workers": client.workers, "loop": loop, "timer": timer, "costs": costs(loop, timer)},
+        "points": points,
+    }
+
+
+def machine() -> dict[str, Any]:
+    """The machine and what the client runs on. No host name: a certificate may be published."""
+    packages: dict[str, str | None] = {}
+    for name in ("benchcard", "uvloop", "httptools"):
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            packages[name] = None
+    return {
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "processor": _processor(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "packages": packages,
+    }
+
+
+def costs(loop: str, timer: str) -> list[str]:
+    """What the client does without here, and what that costs."""
+    found = []
+    if loop != "uvloop":
+        found.append("no uvloop: about twice the CPU time a token, so about half the load at which the errors hold")
+    if timer != "timerfd":
+        found.append("no timerfd: requests start on a timer that ticks in milliseconds, about 1 ms late each")
+    return found
+
+
+def held(point: Point, error_s: float) -> bool:
+    """Whether the client could be trusted at this point, to within `error_s`."""
+    errors = [point["ttft_p50_error"]] + ([point["itl_p99_error"]] if point["tokens"] > 1 else [])
+    return not point["lost"] and all(error is not None and abs(error) <= error_s for error in errors)
+
+
+def limits(points: Iterable[Point], error_s: float) -> dict[str, float | None]:
+    """The largest load of each kind at which the client held, or None: streams at once, tokens/s, requests/s."""
+    good = [point for point in points if held(point, error_s)]
+
+    def most(key: str, of: list[Point]) -> float | None:
+        return max((point[key] for point in of), default=None)
+
+    return {
+        "streams": most("peak_in_flight", good),
+        "tokens_per_s": most("tokens_per_s", good),
+        "requests_per_s": most("requests_per_s", [point for point in good if point["rate"] is not None]),
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -1,0 +1,41 @@
+"""Keys that came to the card format after its first edition. A card resolved before has none of them, and stays what it
+was: its digest, its plan and its verdict do not know them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from .card import Card
+from .phrase import KeyPath, dotted
+from .structure import Schema, card_schema, deref
+
+
+def later_keys(schema: Schema | None = None, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """The paths of the keys that x-since marks."""
+    for name, below in deref(card_schema() if schema is None else schema).get("properties", {}).items():
+        if "x-since" in below:
+            yield (*path, name)
+        yield from later_keys(below, (*path, name))
+
+
+def without_later_keys(found: dict[str, Any], again: Card) -> dict[str, Any]:
+    """What `again` resolves to, less the later keys that `found` lacks and the card itself does not name."""
+    resolved = copy.deepcopy(again.resolved)
+    for path in later_keys():
+        there, here = _above(found, path), _above(resolved, path)
+        if (
+            here is not None
+            and (there is None or path[-1] not in there)
+            and again.sources.get(dotted(path)) == "default"
+        ):
+            here.pop(path[-1], None)
+    return resolved
+
+
+def _above(card: dict[str, Any], path: KeyPath) -> dict[Any, Any] | None:
+    value: Any = card
+    for part in path[:-1]:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else None
