@@ -20,7 +20,7 @@ from .files import read_json, write_json
 from .identity.observe import identify
 from .instrument.calibrate import calibrate, run_grid
 from .instrument.point import Client
-from .measure import Session, measure_cell, prepare_cell
+from .measure import Session, measure_cell, prepare_cell, salvage
 from .plan.blocks import Block, Cell
 from .plan.plan import Plan
 from .progress import Progress
@@ -72,17 +72,16 @@ class Execution:
                 **clock,
             )
             return
+        killed = replace(self.session, epoch_ns=self.log.of_kind("run_started", "run_resumed")[-1]["epoch_ns"])
         self.log.append("run_resumed", **clock)
         for cell in self._killed_cells():
             # A cell begun is never run again: its prompts may be in a cache.
             why = "the run was killed or interrupted while this cell ran"
-            self.log.append("cell_killed", cell=cell.cell, why=why)
-            for left_over in self.bundle.root.glob(f"events/.{cell.cell}.*"):
-                left_over.unlink()
             # Killed between its last file and the log's line: kept as evidence, but not as a cell that ended.
             events = self.bundle.events(cell.cell)
             if events.exists():
                 events.rename(events.with_suffix(".parquet.killed"))
+            self.log.append("cell_killed", cell=cell.cell, why=why, salvaged=salvage(killed, cell))
 
     def _calibrate(self) -> None:
         """Before the first cell of a sitting: what the instrument can be trusted with, here and now."""

@@ -14,6 +14,7 @@ from .client.pool import Rules, Timeouts
 from .client.record import CellContext, event_frame, event_row
 from .client.requests import RequestFile
 from .client.sizing import workers_of
+from .client.spool import read_spool
 from .client.wire import request_body, request_prefix, request_rest
 from .client.worker import CellJob
 from .engines.fleet import Running
@@ -64,21 +65,40 @@ def measure_cell(session: Session, cell: Cell, running: Running, progress: Progr
         samples += scrape(probe, "after")
     finally:
         probe.close()
-    context = CellContext(
-        session.bundle.name,
-        cell,
-        session.epoch_ns,
-        card["workload"]["client"]["token_counts"],
-        planned,
-        session.plan.prompt_digests[cell.block, cell.load_point],
-        [value.removeprefix("Bearer ") for value in running.endpoint.headers.values()],
-    )
+    context = _context(session, cell, [value.removeprefix("Bearer ") for value in running.endpoint.headers.values()])
     frame = event_frame(event_row(context, attempt) for attempt in read_attempts(job))
     _write(
         session, cell, load, frame, server_frame(cell.cell, session.epoch_ns, samples), counted_planned(card, planned)
     )
     discard(job)
     return frame
+
+
+def salvage(session: Session, cell: Cell) -> int:
+    """What the client had spooled of a cell when it was killed, kept as evidence beside the events of whole cells (it
+    is no event file, and nothing counts it). `session` is the sitting that was killed. Returns the number of attempts;
+    the cell's working files are removed."""
+    folder = session.bundle.root / "events"
+    spools = sorted(folder.glob(f".{cell.cell}.*.spool"))
+    context = _context(session, cell, [])
+    frame = event_frame(event_row(context, attempt) for spool in spools for attempt in read_spool(spool))
+    if frame.height:
+        write_parquet(session.bundle.events(cell.cell).with_suffix(".parquet.killed"), frame)
+    for left_over in folder.glob(f".{cell.cell}.*"):
+        left_over.unlink()
+    return frame.height
+
+
+def _context(session: Session, cell: Cell, secrets: list[str]) -> CellContext:
+    return CellContext(
+        session.bundle.name,
+        cell,
+        session.epoch_ns,
+        session.plan.card["workload"]["client"]["token_counts"],
+        session.plan.requests[cell.block, cell.load_point],
+        session.plan.prompt_digests[cell.block, cell.load_point],
+        secrets,
+    )
 
 
 def counted_planned(card: dict[str, Any], planned: list[PlannedRequest]) -> int | None:

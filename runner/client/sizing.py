@@ -14,12 +14,12 @@ TOKENS_PER_S, REQUESTS_PER_S, STREAMS = 50_000, 1_000, 512
 
 @dataclass(frozen=True)
 class Demand:
-    """What the heaviest load point asks of the client. An open loop's streams and a closed loop's rates depend on the
-    server: None."""
+    """What the heaviest load point asks of the client. A closed loop's rates depend on the server: None. An open loop
+    has at most as many streams as start within timeout_total."""
 
     tokens_per_s: float | None
     requests_per_s: float | None
-    streams: int | None
+    streams: int
 
 
 def demand(card: dict[str, Any]) -> Demand:
@@ -30,7 +30,7 @@ def demand(card: dict[str, Any]) -> Demand:
         return Demand(None, None, round(heaviest))
     output = workload["requests"]["lengths"]["output"]
     mean = output["median"] * math.exp(output["sigma"] ** 2 / 2)  # of a lognormal
-    return Demand(heaviest * mean, heaviest, None)
+    return Demand(heaviest * mean, heaviest, math.ceil(heaviest * workload["client"]["timeout_total"]))
 
 
 def workers_of(card: dict[str, Any], cores: int | None = None) -> int:
@@ -47,7 +47,8 @@ def workers_of(card: dict[str, Any], cores: int | None = None) -> int:
     shares = (
         (asked.tokens_per_s or 0.0) / TOKENS_PER_S,
         (asked.requests_per_s or 0.0) / REQUESTS_PER_S,
-        (asked.streams or 0) / STREAMS,
+        # An open loop's streams are a bound that only a stalled server reaches.
+        asked.streams / STREAMS if asked.requests_per_s is None else 0.0,
     )
     half = (cores or len(os.sched_getaffinity(0))) // 2
     return max(1, min(math.ceil(max(shares)), half))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import pickle
 import subprocess
@@ -32,22 +33,32 @@ def run_workers(job: CellJob, lead_ns: int, progress: Progress | None) -> tuple[
     """Run a cell by `job.workers` processes: (offset zero in monotonic ns, the wall clock then, a view a worker)."""
     write_board(job.board_path(), job.workers)
     processes = [_spawn(worker) for worker in range(job.workers)]
+    lines: Queue[_Line] = Queue()
+    listeners = [
+        threading.Thread(target=_listen, args=(worker, process, lines), daemon=True)
+        for worker, process in enumerate(processes)
+    ]
+    for listener in listeners:
+        listener.start()
     try:
         # Through a pipe, since a job may hold a key, and keys reach no file.
         description = base64.b64encode(pickle.dumps(job)).decode()
         for process in processes:
             _tell(process, description)
-        return _conduct(processes, lead_ns, progress)
+        return _conduct(processes, lines, lead_ns, progress)
     finally:
         for process in processes:
             assert process.stdin is not None
-            process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # a worker that died left what was told it in the pipe
+                process.stdin.close()
         for process in processes:
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        for listener in listeners:
+            listener.join()
 
 
 def _spawn(worker: int) -> subprocess.Popen[str]:
@@ -59,11 +70,8 @@ def _spawn(worker: int) -> subprocess.Popen[str]:
 
 
 def _conduct(
-    processes: list[subprocess.Popen[str]], lead_ns: int, progress: Progress | None
+    processes: list[subprocess.Popen[str]], lines: Queue[_Line], lead_ns: int, progress: Progress | None
 ) -> tuple[int, int, list[WorkerLoad]]:
-    lines: Queue[_Line] = Queue()
-    for worker, process in enumerate(processes):
-        threading.Thread(target=_listen, args=(worker, process, lines), daemon=True).start()
     ready: set[int] = set()
     counts = dict.fromkeys(range(len(processes)), (0, 0))
     loads: dict[int, WorkerLoad] = {}
@@ -98,8 +106,9 @@ def _tell(process: subprocess.Popen[str], text: str) -> None:
 
 def _listen(worker: int, process: subprocess.Popen[str], lines: Queue[_Line]) -> None:
     assert process.stdout is not None
-    for line in process.stdout:
-        lines.put((worker, line.rstrip("\n")))
+    with process.stdout as output:
+        for line in output:
+            lines.put((worker, line.rstrip("\n")))
     lines.put((worker, "end"))
 
 

@@ -55,7 +55,7 @@ def whole_grid(quick: bool) -> list[Load]:
 def run_grid(demand: Demand) -> list[Load]:
     """A few points that a card's cells must not lie beyond: as many streams, tokens/s and requests/s as it can ask for,
     or more. A closed loop's token rate is the server's to decide, so it is tried slow and fast."""
-    streams = min(max(demand.streams or 64, 64), MOST_STREAMS)
+    streams = min(max(demand.streams, 64), MOST_STREAMS)
     rates = [demand.tokens_per_s * 1.2] if demand.tokens_per_s is not None else [TOKENS_PER_S[0], TOKENS_PER_S[-1]]
     closed = {}
     for rate in rates:

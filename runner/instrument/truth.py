@@ -49,6 +49,8 @@ class Truth:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
     def reset(self, ttft_ms: float, itl_ms: float) -> None:
         """Forget the log; from now on answer with these times."""

@@ -67,3 +67,24 @@ def test_59_arrivals_are_poisson() -> None:
     counts = np.bincount((offsets / 2).astype(int), minlength=30)[:30]
     low, high = stats.chi2.ppf([0.005, 0.995], 29) / 29
     assert low < counts.var(ddof=1) / counts.mean() < high
+
+
+def test_32_waiting_for_a_slot_is_in_the_latency(tmp_path: Path) -> None:
+    """8 arrivals at a constant 10/s, one slot, service 500 ms: request k waits .4 k s (mean 1.4, most 2.8), so E2E is
+    1.9 s from the schedule and .5 s from the sending. A machine can only add to that; how much, the server's log
+    says."""
+    slow = stream((500, content("a") + FIN + usage(1) + DONE))
+    with ScriptedServer(lambda n: slow) as server:
+        rows, _ = drive(server.port, tmp_path, [100.0 * k for k in range(8)], in_flight=1)
+    replied = [times[0] for _, times in sorted(server.sent.items())]
+    for k, row in enumerate(rows):
+        assert row["queued"] - row["scheduled"] < 100_000_000  # the client itself was on time
+        assert row["sent"] - row["scheduled"] >= 400_000_000 * k
+        assert (replied[k - 1] if k else row["scheduled"]) <= row["sent"] <= server.arrivals[k]
+        assert row["last_token"] >= replied[k]
+    waits = [row["sent"] - row["scheduled"] for row in rows]
+    ends = [row["last_token"] - row["scheduled"] for row in rows]
+    assert np.mean(waits) >= 1.4e9
+    assert max(waits) >= 2.8e9
+    assert np.mean(ends) >= 1.9e9
+    assert np.mean(waits) <= np.mean(server.arrivals) - np.mean([row["scheduled"] for row in rows])

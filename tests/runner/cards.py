@@ -31,7 +31,7 @@ workload:
   requests:
     prefix: {{documents: 4, tokens: 1500, choice: uniform}}
     lengths: {{input: {{median: 60, sigma: 0.3}}, output: {{median: 12, sigma: 0.3}}}}
-  client: {{timeout_total: 5 s, timeout_idle: 3 s}}
+  client: {{timeout_total: 5 s, timeout_idle: 3 s{client}}}
 objectives: {{ttft: {{at_most: 14 ms}}}}
 method: {{blocks: 6, seed: 11, spare_blocks: {spares}, pause_between_cells: 0 s}}
 validity: {{schedule_lag_p99: 2 s, client_cpu: 100%, clock_ratio: 20%, {lax}}}
@@ -42,6 +42,7 @@ LAX = "loop_lag_p99: 2 s, client_starved: 100%, coalesced_chunks: 100%, client_e
 
 DEFAULTS = {
     "lax": LAX,
+    "client": "",
     "threshold": "2%",
     "flags": "",
     "baseline": "",

@@ -156,11 +156,18 @@ CHANGES: list[tuple[str, Change, set[str]]] = [
     ("the report", lambda run: (run / "REPORT.md").write_text("supported, by a lot\n") and None, {"report"}),
     ("an identity", lambda run: (run / "identity" / "baseline.json").unlink(), {"identity", "verdict"}),
     ("telemetry", lambda run: edit_telemetry(run), {"events"}),
+    ("the instrument's certificate", lambda run: edit_json(run / "instrument" / "1.json", wider), {"events"}),
     ("a curve", lambda run: edit_series(run), {"verdict", "report"}),
     ("a seed of one's own", lambda run: edit_json(run / "plan.json", own_seed), {"plan", "report"}),
     ("the requests", lambda run: spoil_requests(run), {"plan"}),
     ("a cell's events", lambda run: (run / "events" / f"{a_cell(run)}.parquet").write_bytes(b"PAR1"), set()),
 ]  # fmt: skip
+
+
+def wider(certificate: dict) -> None:
+    """A client that was seen to be right at a thousand times the load."""
+    for point in certificate["points"]:
+        point["tokens_per_s"] *= 1000
 
 
 def own_seed(plan: dict) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -73,6 +74,7 @@ class ScriptedServer:
     requests: list[bytes] = field(default_factory=list)
     arrivals: list[int] = field(default_factory=list)
     sent: dict[int, list[int]] = field(default_factory=dict)
+    tls: ssl.SSLContext | None = None
 
     def __enter__(self) -> ScriptedServer:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
@@ -106,6 +108,9 @@ class ScriptedServer:
 
     def _serve(self, connection: socket.socket) -> None:
         try:
+            if self.tls is not None:
+                connection = self.tls.wrap_socket(connection, server_side=True)
+                self._connections.append(connection)
             while self._one(connection):
                 pass
         except OSError:
