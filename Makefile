@@ -5,14 +5,15 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SOURCES := schema runner analysis reports
 
-.PHONY: help install demo test lint typecheck vllm vllm-test vllm-demo clean
+.PHONY: help install demo test lint typecheck vllm vllm-test vllm-demo performance clean
 
 help:
-	@echo "make demo       run cards/quickstart.yaml on the embedded engine; the report's path is printed last"
-	@echo "make test       lint, types and every test but those that need a real vLLM"
-	@echo "make vllm       install a real vLLM (CPU) and its model into .venv-vllm and .models"
-	@echo "make vllm-test  the tests against the real vLLM"
-	@echo "make vllm-demo  run cards/vllm-prefix-caching.yaml on the real vLLM"
+	@echo "make demo         run cards/quickstart.yaml on the embedded engine; the report's path is printed last"
+	@echo "make test         lint, types and every test but those that need a real vLLM"
+	@echo "make vllm         install a real vLLM (CPU) and its model into .venv-vllm and .models"
+	@echo "make vllm-test    the tests against the real vLLM"
+	@echo "make performance  the measuring client beside others, and what it must hold (run nothing else meanwhile)"
+	@echo "make vllm-demo    run cards/vllm-prefix-caching.yaml on the real vLLM"
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "benchcard needs Python 3.11 or newer; found " + sys.version.split()[0])'
@@ -48,6 +49,11 @@ vllm-test: install vllm
 
 vllm-demo: install vllm
 	$(BIN)/benchcard run cards/vllm-prefix-caching.yaml
+
+performance: install
+	$(BIN)/python -m pip install --quiet --editable '.[performance]'
+	$(BIN)/python tests/performance/compare.py
+	$(BIN)/python tests/performance/must_hold.py
 
 clean:
 	rm -rf build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -42,7 +42,8 @@ class Curve:
 class CellResult:
     """What remains of a cell once its events are closed. `other_count` is the number of ok attempts whose chunks add up
     to another number of tokens than the server reports, `short` the number of ok attempts with fewer output tokens than
-    were asked for, where the end of the output was to be ignored."""
+    were asked for, where the end of the output was to be ignored, `again` the number of counted attempts that took more
+    than one try."""
 
     cell: Cell
     checks: tuple[CheckResult, ...]
@@ -52,6 +53,7 @@ class CellResult:
     curves: dict[str, Curve]
     other_count: int
     short: int
+    again: int
 
     @property
     def failed_checks(self) -> list[str]:
@@ -164,6 +166,7 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
     return CellResult(
         cell, check_cell(view), measure(measured), judgement, measured.window_s, _curves(found), _other_count(attempts),
         _short(attempts) if (bundle.card["workload"].get("sampling") or {}).get("ignore_eos") else 0,
+        attempts.filter(pl.col("tries") > 1).height,
     )  # fmt: skip
 
 

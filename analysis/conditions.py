@@ -13,6 +13,7 @@ from typing import Any
 from . import wording
 from .card import ARMS
 from .cells import Reading
+from .instrument import measuring_client
 from .read import Bundle
 from .records import Record
 
@@ -39,6 +40,8 @@ def conditions(reading: Reading) -> list[Record]:
         _row("server restarts", plain((card["system"].get("launch") or {}).get("restart", "not declared"))),
         _row("steady state", "not examined by this revision of the analysis", "unknown"),
         _row("days", "single day", "observed"),
+        *(_row("measuring client", text, "observed") for text in measuring_client(bundle)),
+        *sent_again(reading),
     ]
     identity = _identity(bundle)
     # a fact of the model or the hardware that the identity has too stands there, once
@@ -57,6 +60,17 @@ def conditions(reading: Reading) -> list[Record]:
 def _row(name: str, value: str, source: str = "declared") -> Record:
     # what nobody knows is unknown, whoever said so
     return {"name": name, "value": value, "source": "unknown" if value.startswith("unknown (") else source}
+
+
+def sent_again(reading: Reading) -> list[Record]:
+    """How many counted attempts were tried more than once, where any was."""
+    again = sum(cell.again for cell in reading.used())
+    retries = reading.bundle.card["workload"]["client"].get("retries") or 0
+    if not again and not retries:
+        return []
+    counted = sum(cell.judgement.attempted for cell in reading.used())
+    text = f"{again} of {counted} counted attempts were tried more than once (up to {retries} retries)"
+    return [_row("retries", text, "observed")]
 
 
 def plain(value: Any) -> str:

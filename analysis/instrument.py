@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from .read import Bundle
 from .records import Record
 from .view import NO_TELEMETRY, CellView, Observation
 from .window import NS_PER_S
@@ -87,3 +88,25 @@ def most_in_a_second(times: Times) -> float:
         return 0.0
     ends = np.searchsorted(ordered, ordered + NS_PER_S, side="left")
     return float((ends - np.arange(len(ordered))).max())
+
+
+def measuring_client(bundle: Bundle) -> list[str]:
+    """What the client was, how far it was seen to be right, and what it did without: one text for each that differs."""
+    error = float(bundle.card["validity"]["client_error"])
+    found = []
+    for certificate in bundle.certificates():
+        client = certificate.get("client") or {}
+        workers = int(client.get("workers") or 1)
+        parts = [f"{workers} worker{'s' if workers > 1 else ''} ({client.get('loop')}, {client.get('timer')})"]
+        good = [point for point in certificate["points"] if held(point, error)]
+        most = {key: max((point[key] for point in good), default=0) for key in ("peak_in_flight", "tokens_per_s")}
+        right = f"seen to be right to {error * 1e3:g} ms at "
+        reach = f"up to {most['peak_in_flight']} streams and {_rounded(most['tokens_per_s'])} tokens/s"
+        parts.append(right + reach if good else f"not {right}any load")
+        found.append("; ".join([*parts, *(client.get("costs") or [])]))
+    return list(dict.fromkeys(found))
+
+
+def _rounded(value: float) -> str:
+    """Two digits are as many as two certificates of one machine share."""
+    return f"{float(f'{value:.2g}'):,.0f}"

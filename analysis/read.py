@@ -159,6 +159,12 @@ class Bundle:
         need(found, "points", list, str(path))
         return found
 
+    def certificates(self) -> list[Record]:
+        """Every certificate of the instrument, one a sitting."""
+        count = len(list((self.root / "instrument").glob("*.json")))
+        found = (self.certificate(number) for number in range(1, count + 1))
+        return [certificate for certificate in found if certificate is not None]
+
     def identity(self, arm: str) -> Record | None:
         """The observed identity of an arm, field by field, or None where there is none."""
         path = self.root / "identity" / f"{arm}.json"

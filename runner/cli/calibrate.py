@@ -49,6 +49,7 @@ def _text(found: dict[str, Any]) -> str:
     client, most = found["client"], limits(found["points"], ERROR_S)
     lines = [_HEAD, *(_row(point) for point in found["points"]), ""]
     lines.append("Errors: the client's figure less the server's. Held: TTFT p50 and ITL p99 off by less than 1 ms.")
+    lines.append("µs/token, µs/req: the client's whole CPU time over its tokens, and over its requests.")
     lines.append(
         f"Up to {_number(most['streams'])} streams at once, {_number(most['tokens_per_s'])} tokens/s and "
         f"{_number(most['requests_per_s'])} req/s they held, by {client['workers']} worker"

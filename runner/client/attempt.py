@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-#: what the spool keeps of an attempt beside its times and reads, in this order
-SCALARS = (
-    "index", "phase", "client", "worker", "scheduled", "queued", "connect_start", "connect_end", "sent", "end",
-    "reused", "tries", "closed", "status", "fault", "failure", "error",
+#: what the spool keeps of an attempt beside its times and reads: whole numbers (or None), and texts (or None)
+NUMBERS = (
+    "index", "client", "worker", "scheduled", "queued", "connect_start", "connect_end", "sent", "end", "tries",
+    "status", "reused", "closed",
 )  # fmt: skip
+TEXTS = ("phase", "fault", "failure", "error")
 
 
 class Attempt:
@@ -22,7 +21,7 @@ class Attempt:
     it.
     """
 
-    __slots__ = (*SCALARS, "reads", "times")
+    __slots__ = (*NUMBERS, *TEXTS, "reads", "times")
 
     def __init__(self, index: int, phase: str, scheduled: int, queued: int, client: int | None = None) -> None:
         self.index = index
@@ -59,16 +58,3 @@ class Attempt:
         self.failure = failure
         self.reused = self.closed = False
         self.times, self.reads = [], []
-
-    def scalars(self) -> list[Any]:
-        """Everything but times and reads, for the spool."""
-        return [getattr(self, name) for name in SCALARS]
-
-    @classmethod
-    def restore(cls, scalars: list[Any], times: list[int], reads: list[bytes]) -> Attempt:
-        """The attempt that `scalars`, times and reads were taken from."""
-        attempt = cls.__new__(cls)
-        for name, value in zip(SCALARS, scalars, strict=True):
-            setattr(attempt, name, value)
-        attempt.times, attempt.reads = times, reads
-        return attempt

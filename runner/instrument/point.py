@@ -33,9 +33,9 @@ _Floats = npt.NDArray[np.float64]
 class Load:
     """What a point asks of the client. Either `streams` (a closed loop) or `rate` (an open loop, Poisson, req/s).
 
-    Replies have `tokens` tokens on average (between half and one and a half times as many, or streams that began
-    together would end together for good), the first `ttft_ms` after the request, the others `itl_ms` apart. `count`
-    requests are measured."""
+    Replies have `tokens` tokens on average, the first `ttft_ms` after the request, the others `itl_ms` apart. `count`
+    requests are measured. Their lengths vary by up to a share `spread` either way: streams that began together would
+    else end together for good."""
 
     tokens: int
     itl_ms: float
@@ -43,6 +43,7 @@ class Load:
     streams: int | None = None
     rate: float | None = None
     ttft_ms: float = 20.0
+    spread: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _name(index: int) -> str:
 
 def _job(truth: Truth, load: Load, client: Client, folder: Path) -> CellJob:
     target = Target("127.0.0.1", truth.port, False, "/v1")
-    planned = _planned(load)
+    planned = planned_requests(load)
     requests = RequestFile.write(
         folder / "requests",
         (request_rest(target, _name(request.index), _body(request.output_tokens)) for request in planned),
@@ -97,7 +98,8 @@ def _body(tokens: int) -> bytes:
     return json.dumps({**body, "stream": True, "stream_options": {"include_usage": True}}).encode()
 
 
-def _planned(load: Load) -> list[PlannedRequest]:
+def planned_requests(load: Load) -> list[PlannedRequest]:
+    """The plan of a point: always the same for the same load."""
     if load.streams is not None:
         total = load.count + load.streams * (1 + CLOSED_LOOP_DRAIN_PER_CLIENT // 8)
         return [
@@ -115,7 +117,7 @@ def _planned(load: Load) -> list[PlannedRequest]:
 
 
 def _lengths(load: Load, count: int) -> list[int]:
-    return [max(1, round(load.tokens * (0.5 + u))) for u in Stream(1, "lengths").uniforms(count)]
+    return [max(1, round(load.tokens * (1 + load.spread * (2 * u - 1)))) for u in Stream(1, "lengths").uniforms(count)]
 
 
 def _whole(attempt: Attempt, log: dict[str, Reply], tokens: int) -> bool:

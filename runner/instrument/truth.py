@@ -52,6 +52,11 @@ class Truth:
         assert self._process.stdout is not None
         self._process.stdout.close()
 
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return self._process.pid
+
     def reset(self, ttft_ms: float, itl_ms: float) -> None:
         """Forget the log; from now on answer with these times."""
         self._http.get("/reset", params={"ttft": ttft_ms, "itl": itl_ms})

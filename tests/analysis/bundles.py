@@ -329,6 +329,7 @@ def point(**changes: Any) -> Row:
 
 CERTIFICATE: Row = {
     "certificate_version": 1,
+    "client": {"workers": 1, "loop": "uvloop", "timer": "timerfd", "costs": []},
     "points": [point(), point(rate=100.0, tokens=5, peak_in_flight=5, tokens_per_s=500.0, requests_per_s=100.0)],
 }
 

@@ -15,7 +15,7 @@ import pytest
 from benchcard.analysis.metrics import METRICS
 from benchcard.reports.render import render
 
-from .bundles import Cell, Row, ab_card, analyse, build, process
+from .bundles import CERTIFICATE, Cell, Row, ab_card, analyse, build, point, process
 
 Good = Callable[[int, str, int], float]
 
@@ -363,6 +363,28 @@ def test_a_run_with_nothing_in_it(tmp_path: Path) -> None:
     assert verdict["metrics"] == verdict["attribution"] == []
     unknown = {row["name"] for row in verdict["conditions"] if row["source"] == "unknown"}
     assert {"identity of baseline", "identity of candidate"} <= unknown
+
+
+def test_what_the_client_was_is_a_condition(tmp_path: Path) -> None:
+    """Up to which load it was seen to be right, what it did without, and how many attempts took more than one try."""
+    conditions = {row["name"]: row["value"] for row in analyse(build(tmp_path / "plain"))["conditions"]}
+    assert conditions["measuring client"] == (
+        "1 worker (uvloop, timerfd); seen to be right to 1 ms at up to 64 streams and 25,000 tokens/s"
+    )
+    assert "retries" not in conditions
+
+    def again(cell: Cell, rows: list[Row]) -> list[Row]:
+        return [row | {"tries": 2} if row["index"] % 50 == 49 and cell.block == 1 else row for row in rows]
+
+    root = build(tmp_path / "again", ab_card(workload__client__retries=3), rows=again)
+    client = {"workers": 2, "loop": "asyncio", "timer": "event loop", "costs": ["no uvloop: slower"]}
+    slow = CERTIFICATE | {"client": client, "points": [point(itl_p99_error=0.1)]}
+    (root / "instrument" / "2.json").write_text(json.dumps(slow))
+    rows = [(row["name"], row["value"]) for row in analyse(root)["conditions"]]
+    assert ("retries", "6 of 2400 counted attempts were tried more than once (up to 3 retries)") in rows
+    assert [value for name, value in rows if name == "measuring client"][1] == (
+        "2 workers (asyncio, event loop); not seen to be right to 1 ms at any load; no uvloop: slower"
+    )
 
 
 def test_conditions_cannot_be_parted_from_the_verdict(tmp_path: Path) -> None:

@@ -69,10 +69,12 @@ def _result(job: CellJob, load: CellLoad, tokens: int) -> dict[str, object]:
     ids: list[str] = []
     waits: list[float] = []
     token_times: list[list[int]] = []
+    received = 0
     for tried in read_attempts(job):
+        times = [chunk.time for chunk in parse_reply(tried.times, tried.reads).chunks]
+        received += len(times)
         if tried.phase != "measure":
             continue
-        times = [chunk.time for chunk in parse_reply(tried.times, tried.reads).chunks]
         if tried.sent is None or len(times) != tokens:
             raise PeerError(f"request {tried.index}: {len(times)} tokens of {tokens} ({tried.fault})")
         ids.append(f"r{tried.index}")
@@ -80,7 +82,9 @@ def _result(job: CellJob, load: CellLoad, tokens: int) -> dict[str, object]:
         token_times.append(times)
     parsing = time.process_time() - start
     result = asdict(figures(waits, token_times, GAPS))
-    return {"figures": result, "cpu": load.cpu / 1e9, "parsing": parsing, "ids": ids}
+    # The CPU time was spent on all tokens that came, also on those that do not count: the counted ones' share of it.
+    share = len(ids) * tokens / received
+    return {"figures": result, "cpu": load.cpu / 1e9 * share, "parsing": parsing * share, "ids": ids}
 
 
 def main() -> None:

@@ -38,7 +38,8 @@ workload:
   sampling: {temperature: 0.0, ignore_eos: true}
   client: {token_counts: per_chunk_usage}
 method: {repeats: 2, seed: 5, spare_blocks: 0}
-validity: {schedule_lag_p99: 1 s}
+# The client shares two cores with vLLM: what is tested is not its quiet.
+validity: {schedule_lag_p99: 1 s, loop_lag_p99: 1 s, client_starved: 100%, client_error: 100 ms}
 """
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchcard.runner.client.attempt import SCALARS, Attempt
+from benchcard.runner.client.attempt import NUMBERS, TEXTS, Attempt
 from benchcard.runner.client.requests import RequestFile
 from benchcard.runner.client.spool import Spool, _record, read_spool
 from hypothesis import given
@@ -33,7 +33,7 @@ def attempts(draw: st.DrawFn) -> Attempt:
 
 
 def same(one: Attempt, other: Attempt) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in (*SCALARS, "times", "reads"))
+    return all(getattr(one, name) == getattr(other, name) for name in (*NUMBERS, *TEXTS, "times", "reads"))
 
 
 @given(st.lists(attempts(), max_size=5), st.integers(0, 400))

@@ -67,9 +67,10 @@ def test_a_reset_forgets_and_a_request_comes_once() -> None:
 def test_a_client_that_leaves_takes_nobody_with_it() -> None:
     with Truth() as truth:
         truth.reset(20, 1)
-        for _ in range(3):
+        for n in range(3):
+            head = f"POST /v1/completions HTTP/1.1\r\nx-request-id: {n}\r\ncontent-length: 2\r\n\r\n"
             with socket.create_connection(("127.0.0.1", truth.port)) as connection:
-                connection.sendall(b"POST /v1/completions HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}")
+                connection.sendall(head.encode() + b"{}")
         ask(truth.port, "after", 3)
         assert len(truth.log()["after"].times) == 3
 
