@@ -98,15 +98,17 @@ class Connection(asyncio.Protocol):
     def _idle(self) -> None:
         """No attempt under way: what comes now belongs to nobody, and ends the connection."""
         self.attempt = None
-        nobody: list[object] = []
-        self._time = self._keep = nobody.append
+        #: what came while no attempt was under way
+        self.stray: list[object] = []
+        self._time = self._keep = self.stray.append
         self._eager = True
 
     def _look(self) -> None:
         """Whether the reply is complete. A reply ended with its last read, whenever that is looked at."""
         attempt = self.attempt
         if attempt is None:
-            self.abort()
+            if self.stray:
+                self.abort()
             return
         pending = attempt.reads[self._fed :]
         if not pending or not (self._eager or b"".join(attempt.reads[-4:]).endswith(_EMPTY_LINE)):

@@ -106,7 +106,7 @@ class Pool:
         oldest = now_ns() - REUSE_WITHIN_NS
         while self._idle:
             connection = self._idle.pop()
-            if connection.lost or connection.idle_since < oldest:
+            if connection.lost or connection.stray or connection.idle_since < oldest:
                 connection.abort()
                 continue
             attempt.reused = True
