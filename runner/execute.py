@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from .engines.probe import Probe
 from .files import read_json, write_json
 from .identity.observe import identify
 from .instrument.calibrate import calibrate, run_grid
+from .instrument.certificate import short_of
 from .instrument.point import Client
 from .measure import Session, measure_cell, prepare_cell, salvage
 from .plan.blocks import Block, Cell
@@ -96,6 +98,9 @@ class Execution:
         self.session = replace(self.session, certificate=number)
         for cost in found["client"]["costs"]:
             self.progress.say(f"the client has {cost}")
+        short = short_of(found["points"], card["validity"].get("client_error", math.inf), demand(card))
+        if short is not None:
+            self.progress.say(f"the card asks for {short}: cells beyond that are invalid (certified_load)")
 
     def _killed_cells(self) -> list[Cell]:
         over = {line["cell"] for line in self.log.of_kind("cell_ended", "cell_killed")}

@@ -19,10 +19,10 @@ RATES = (100.0, 500.0, 1000.0, 2000.0, 4000.0)
 FASTEST_ITL_MS = 2.0
 ROUND_S = 0.4
 OPEN_LOOP_TOKENS = 5
-#: in a run: no more streams than this are tried, since each takes a file descriptor on either side
+#: in a run: no fewer streams, tokens/s and req/s than these are tried, and no more streams, since each takes a file
+#: descriptor on either side
+LEAST_STREAMS, LEAST_TOKENS_PER_S, LEAST_RATE = 64, 10_000.0, 100.0
 MOST_STREAMS = 4096
-#: … and no fewer tokens/s
-LEAST_TOKENS_PER_S = 10_000.0
 
 Say = Callable[[str, int, int], None]
 
@@ -53,16 +53,17 @@ def whole_grid(quick: bool) -> list[Load]:
 
 
 def run_grid(demand: Demand) -> list[Load]:
-    """A few points that a card's cells must not lie beyond: as many streams, tokens/s and requests/s as it can ask for,
-    or more. A closed loop's token rate is the server's to decide, so it is tried slow and fast."""
-    streams = min(max(demand.streams, 64), MOST_STREAMS)
-    rates = [demand.tokens_per_s * 1.2] if demand.tokens_per_s is not None else [TOKENS_PER_S[0], TOKENS_PER_S[-1]]
-    closed = {}
-    for rate in rates:
-        load = streams_load(streams, max(rate, LEAST_TOKENS_PER_S))
-        closed[load.itl_ms] = load
-    requests = max(100.0, (demand.requests_per_s or 0.0) * 1.2)
-    return [*closed.values(), rate_load(requests)]
+    """A few points that a card's cells should lie within. A closed loop's token rate is the server's to decide, so it
+    is tried slow and fast; an open loop's streams too, up to as many as start within timeout_total."""
+    streams = min(max(demand.streams, LEAST_STREAMS), MOST_STREAMS)
+    if demand.tokens_per_s is None:
+        tried = [streams_load(streams, rate) for rate in TOKENS_PER_S]
+    else:
+        ladder = [number for number in STREAMS if LEAST_STREAMS <= number < streams]
+        rate = max(demand.tokens_per_s * 1.2, LEAST_TOKENS_PER_S)
+        tried = [streams_load(number, rate) for number in [*ladder, streams]]
+    closed = {(load.streams, load.itl_ms): load for load in tried}
+    return [*closed.values(), rate_load(max(LEAST_RATE, (demand.requests_per_s or 0.0) * 1.2))]
 
 
 def calibrate(loads: Iterable[Load], client: Client, say: Say | None = None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ...schema.versions import CERTIFICATE_VERSION
+from ..client.sizing import Demand
 from .point import Client
 
 Point = dict[str, Any]
@@ -75,6 +76,23 @@ def limits(points: Iterable[Point], error_s: float) -> dict[str, float | None]:
         "tokens_per_s": most("tokens_per_s", good),
         "requests_per_s": most("requests_per_s", [point for point in good if point["rate"] is not None]),
     }
+
+
+def short_of(points: list[Point], error_s: float, demand: Demand) -> str | None:
+    """What a card asks for beyond what held, in words; None where it lies within. The cells' own loads decide later."""
+    most = limits(points, error_s)
+    asked = (
+        ("tokens/s", demand.tokens_per_s, most["tokens_per_s"]),
+        ("req/s", demand.requests_per_s, most["requests_per_s"]),
+        ("streams at once", demand.streams if demand.requests_per_s is None else None, most["streams"]),
+    )
+    found = [
+        f"{want:,.0f} {what}, and the client was right to {error_s * 1e3:g} ms "
+        + (f"up to {have:,.0f}" if have else "at none that was tried")
+        for what, want, have in asked
+        if want is not None and want > (have or 0)
+    ]
+    return "; ".join(found) or None
 
 
 def _processor() -> str:

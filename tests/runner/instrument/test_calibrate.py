@@ -11,7 +11,7 @@ from benchcard.analysis import instrument as analysis
 from benchcard.runner.client.sizing import Demand
 from benchcard.runner.instrument import calibrate as module
 from benchcard.runner.instrument.calibrate import calibrate, rate_load, run_grid, streams_load, whole_grid
-from benchcard.runner.instrument.certificate import held, limits
+from benchcard.runner.instrument.certificate import held, limits, short_of
 from benchcard.runner.instrument.point import Client, Load, measure_point
 from benchcard.runner.instrument.truth import Truth
 
@@ -79,12 +79,30 @@ def test_the_grids() -> None:
     assert (load.streams, load.itl_ms, load.tokens, load.count) == (256, 5.12, 78, 512)
     assert streams_load(64, 100_000).itl_ms == 2.0
     assert len({(load.streams, load.itl_ms, load.rate) for load in whole_grid(False)}) == len(whole_grid(False))
-    (fast, arrivals) = run_grid(Demand(40_000.0, 200.0, 800))
-    assert (fast.streams, round(800 / fast.itl_ms * 1e3)) == (800, 48_000)
+    *closed, arrivals = run_grid(Demand(40_000.0, 200.0, 800))
+    assert [(load.streams, round((load.streams or 0) / load.itl_ms * 1e3)) for load in closed] == [
+        (64, 32_000), (256, 48_000), (800, 48_000),
+    ]  # fmt: skip
     assert arrivals.rate == 240
-    grid = run_grid(Demand(None, None, 8))
-    assert [load.streams for load in grid] == [64, 64, None]
-    assert run_grid(Demand(1.0, 1.0, 10**6))[0].streams == module.MOST_STREAMS
+    grid = run_grid(Demand(None, None, 128))
+    assert [(load.streams, load.itl_ms) for load in grid[:-1]] == [(128, 5.12), (128, 2.56), (128, 2.0)]
+    assert run_grid(Demand(1.0, 1.0, 10**6))[-2].streams == module.MOST_STREAMS
+    assert [load.streams for load in run_grid(Demand(1.0, 1.0, 8))] == [64, None]
+
+
+def test_what_a_card_asks_for_beyond_what_held() -> None:
+    points = [point(), point(rate=500.0, requests_per_s=505.0)]
+    assert short_of(points, 0.001, Demand(25_000.0, 505.0, 4096)) is None
+    assert short_of(points, 0.001, Demand(30_000.0, 600.0, 4096)) == (
+        "30,000 tokens/s, and the client was right to 1 ms up to 25,000; "
+        "600 req/s, and the client was right to 1 ms up to 505"
+    )
+    assert short_of(points[:1], 0.001, Demand(1.0, 1.0, 8)) == (
+        "1 req/s, and the client was right to 1 ms at none that was tried"
+    )
+    assert short_of(points, 0.001, Demand(None, None, 65)) == (
+        "65 streams at once, and the client was right to 1 ms up to 64"
+    )
 
 
 def test_without_uvloop_and_timerfd_it_says_what_that_costs() -> None:
