@@ -156,7 +156,7 @@ CHANGES: list[tuple[str, Change, set[str]]] = [
     ("the report", lambda run: (run / "REPORT.md").write_text("supported, by a lot\n") and None, {"report"}),
     ("an identity", lambda run: (run / "identity" / "baseline.json").unlink(), {"identity", "verdict"}),
     ("telemetry", lambda run: edit_telemetry(run), {"events"}),
-    ("the instrument's certificate", lambda run: edit_json(run / "instrument" / "1.json", wider), {"events", "verdict"}),
+    ("the certificate", lambda run: edit_json(run / "instrument" / "1.json", wider), {"events", "verdict"}),
     ("a curve", lambda run: edit_series(run), {"verdict", "report"}),
     ("a seed of one's own", lambda run: edit_json(run / "plan.json", own_seed), {"plan", "report"}),
     ("the requests", lambda run: spoil_requests(run), {"plan"}),
