@@ -115,7 +115,8 @@ def _accounted(view: CellView) -> Observation:
 
 def _off_plan(view: CellView) -> Observation:
     """Rows whose cell, arm, load, prompt or (open loop) phase or scheduled time is not the planned one; in a closed
-    loop, rows whose phase does not follow from the order in which clients took them up."""
+    loop, rows whose phase does not follow from their scheduled time (a window that is a time), or from the order in
+    which clients took them up (a count)."""
     plan = view.planned.select("index", "phase", "offset", "prompt_digest")
     rows = view.events.join(plan, on="index", suffix="_planned")
     wrong = (pl.col("cell") != view.cell.cell) | pl.col("prompt_digest").ne_missing(pl.col("prompt_digest_planned"))
@@ -126,6 +127,10 @@ def _off_plan(view: CellView) -> Observation:
         at = pl.col("scheduled") - view.client["load_start"]
         wrong |= (pl.col("phase") != pl.col("phase_planned")) | at.ne_missing(pl.col("offset"))
         return float(rows.filter(wrong).height), None
+    if "seconds" in view.card["workload"]["window"]["measure"] and view.window is not None:
+        # the window is a time: what was scheduled inside it counts, and nothing else, in whatever order it was taken up
+        inside = (pl.col("scheduled") >= view.window.start) & (pl.col("scheduled") < view.window.end)
+        return float(rows.filter(wrong | (inside != (pl.col("phase") == "measure"))).height), None
     rank = pl.col("phase").replace_strict({"warmup": 0, "measure": 1, "drain": 2}, default=3, return_dtype=pl.Int32)
     taken = view.events.sort("queued", "scheduled", "index").select(step=rank.diff())
     return float(rows.filter(wrong).height + taken.filter(pl.col("step") < 0).height), None

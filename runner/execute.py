@@ -15,6 +15,7 @@ from .analysis_process import CellChecks, pinned_analysis
 from .attempts import AttemptLog
 from .bundle import Bundle
 from .client.sizing import demand, workers_of
+from .descriptors import allow_many_descriptors
 from .engines.fleet import Fleet, Running
 from .engines.probe import Probe
 from .files import read_json, write_json
@@ -46,6 +47,7 @@ class Execution:
         the run can be resumed.
         """
         self._open(resumed)
+        allow_many_descriptors()
         with (
             self._fleet() as fleet,
             pinned_analysis(self.bundle) as analysis,
@@ -74,7 +76,6 @@ class Execution:
                 **clock,
             )
             return
-        killed = replace(self.session, epoch_ns=self.log.of_kind("run_started", "run_resumed")[-1]["epoch_ns"])
         self.log.append("run_resumed", **clock)
         for cell in self._killed_cells():
             # A cell begun is never run again: its prompts may be in a cache.
@@ -83,14 +84,25 @@ class Execution:
             events = self.bundle.events(cell.cell)
             if events.exists():
                 events.rename(events.with_suffix(".parquet.killed"))
-            self.log.append("cell_killed", cell=cell.cell, why=why, salvaged=salvage(killed, cell))
+            self.log.append("cell_killed", cell=cell.cell, why=why, salvaged=salvage(self._sitting_of(cell), cell))
+
+    def _sitting_of(self, cell: Cell) -> Session:
+        """The sitting in which a cell was started: its times count from another epoch."""
+        epoch = self.session.epoch_ns
+        for line in self.log.of_kind("run_started", "run_resumed", "cell_started"):
+            if line["kind"] != "cell_started":
+                epoch = line["epoch_ns"]
+            elif line["cell"] == cell.cell:
+                break
+        return replace(self.session, epoch_ns=epoch)
 
     def _calibrate(self) -> None:
         """Before the first cell of a sitting: what the instrument can be trusted with, here and now."""
         card = self.plan.card
         number = len(self.log.of_kind("calibrated")) + 1
         self.progress.say("measuring the instrument")
-        found = calibrate(run_grid(demand(card)), Client(workers_of(card)))
+        error = card["validity"].get("client_error", math.inf)
+        found = calibrate(run_grid(demand(card)), Client(workers_of(card)), error_s=error)
         path = self.bundle.certificate(number)
         path.parent.mkdir(exist_ok=True)
         write_json(path, found)
@@ -98,7 +110,7 @@ class Execution:
         self.session = replace(self.session, certificate=number)
         for cost in found["client"]["costs"]:
             self.progress.say(f"the client has {cost}")
-        short = short_of(found["points"], card["validity"].get("client_error", math.inf), demand(card))
+        short = short_of(found["points"], error, demand(card))
         if short is not None:
             self.progress.say(f"the card asks for {short}: cells beyond that are invalid (certified_load)")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..schema.errors import InputError
 from .bundle import Bundle
 from .client.cell import CellLoad, discard, read_attempts, run_cell
 from .client.load import LoadSpec
@@ -25,6 +26,7 @@ from .plan.blocks import Cell
 from .plan.plan import Plan
 from .plan.requests import PlannedRequest, prompt_tokens, salted
 from .progress import Progress
+from .secrets import read_key
 from .telemetry.record import client_frame, scrape, server_frame
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def salvage(session: Session, cell: Cell) -> int:
     the cell's working files are removed."""
     folder = session.bundle.root / "events"
     spools = sorted(folder.glob(f".{cell.cell}.*.spool"))
-    context = _context(session, cell, [])
+    context = _context(session, cell, _secrets(session.plan.card))
     frame = event_frame(event_row(context, attempt) for spool in spools for attempt in read_spool(spool))
     if frame.height:
         write_parquet(session.bundle.events(cell.cell).with_suffix(".parquet.killed"), frame)
@@ -89,7 +91,16 @@ def salvage(session: Session, cell: Cell) -> int:
     return frame.height
 
 
-def _context(session: Session, cell: Cell, secrets: list[str]) -> CellContext:
+def _secrets(card: dict[str, Any]) -> list[str] | None:
+    """The keys of the card's servers; None if one cannot be read now."""
+    servers = [arm["server"] for arm in card["arms"].values() if arm.get("server")]
+    try:
+        return [key for server in servers if (key := read_key(server["api_key"])) is not None]
+    except InputError:
+        return None
+
+
+def _context(session: Session, cell: Cell, secrets: list[str] | None) -> CellContext:
     return CellContext(
         session.bundle.name,
         cell,

@@ -37,8 +37,9 @@ _CERTIFICATE = {
     "client": {"workers": 1, "loop": "virtual time", "timer": "virtual time", "costs": []},
     "points": [
         {
-            "streams": None, "rate": 1e9, "tokens": 1, "lost": 0, "ttft_p50_error": 0.0, "itl_p99_error": 0.0,
-            "peak_in_flight": 10**9, "tokens_per_s": 1e9, "requests_per_s": 1e9,
+            "streams": None, "rate": 1e9, "tokens": 1, "lost": 0, "ttft_p50_error": 0.0,
+            "ttft_p99_error": 0.0, "itl_p99_error": 0.0, "peak_in_flight": 10**9, "tokens_per_s": 1e9,
+            "requests_per_s": 1e9,
         }
     ],
 }  # fmt: skip

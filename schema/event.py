@@ -129,7 +129,12 @@ CLIENT_COLUMNS: tuple[Column, ...] = (
         "ns",
         "how long the most starved worker was ready to run and had no core; null where the system does not say",
     ),
-    Column("loop_lag_p50", "Int64", "ns", "median lateness of a timer due every 10 ms in the window, over all workers"),
+    Column(
+        "loop_lag_p50",
+        "Int64",
+        "ns",
+        "median lateness of a timer due every 10 ms in the window, of the worker with the worst p99",
+    ),
     Column("loop_lag_p99", "Int64", "ns", "99th percentile of the same: how late a chunk's time may have been taken"),
     Column("loop_lag_max", "Int64", "ns", "the most of the same"),
     Column("peak_in_flight", "Int64", "", "most attempts under way at once (the sum of the workers' peaks)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 #: what the spool keeps of an attempt beside its times and reads: whole numbers (or None), and texts (or None)
 NUMBERS = (
     "index", "client", "worker", "scheduled", "queued", "connect_start", "connect_end", "sent", "end", "tries",
-    "status", "reused", "closed",
+    "status", "reused", "closed", "resent",
 )  # fmt: skip
 TEXTS = ("phase", "fault", "failure", "error")
 
@@ -17,8 +17,8 @@ class Attempt:
     failed connection, a cancellation); None leaves the outcome to what the bytes say. `failure` tells kinds of one
     outcome apart (schema/event.py, FAILURES). `closed`: the connection was lost before the reply was complete.
     `tries`: how often it was put on the wire or on its way there; the stamps from connect_start on are the last try's,
-    and latencies count from `scheduled`, before the first. `status`: the HTTP status, as far as the measured path knows
-    it.
+    and latencies count from `scheduled`, before the first. `resent`: one of the tries was owed to a kept-alive
+    connection that the server had closed. `status`: the HTTP status, as far as the measured path knows it.
     """
 
     __slots__ = (*NUMBERS, *TEXTS, "reads", "times")
@@ -36,6 +36,7 @@ class Attempt:
         self.end: int | None = None
         self.reused = False
         self.tries = 1
+        self.resent = False
         self.closed = False
         self.status: int | None = None
         self.fault: str | None = None

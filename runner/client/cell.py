@@ -20,8 +20,8 @@ LEAD_NS = 20_000_000
 class CellLoad:
     """The client's view of itself over a cell. Times are monotonic ns; wall times are Unix ns; the rest ns or counts.
 
-    `cpu` and `run_delay` are the busiest and the most starved worker's; `peak_in_flight` is the sum of the workers'
-    peaks; `loop_lags` are of all of them, sorted; `reads` is how often a socket was read.
+    `cpu`, `run_delay` and `loop_lags` (sorted) are the busiest, the most starved and the latest worker's;
+    `peak_in_flight` is the sum of the workers' peaks; `reads` is how often a socket was read.
     """
 
     load_start: int
@@ -82,7 +82,12 @@ def _merged(zero: int, wall: int, loads: list[WorkerLoad]) -> CellLoad:
         peak_in_flight=sum(load.peak_in_flight for load in loads),
         plan_exhausted=any(load.plan_exhausted for load in loads),
         run_delay=max(delays, default=None),
-        loop_lags=tuple(sorted(lag for load in loads for lag in load.loop_lags)),
+        loop_lags=tuple(sorted(max(loads, key=_p99).loop_lags)),
         reads=sum(load.reads for load in loads),
         workers=len(loads), loop=loads[0].loop, timer=loads[0].timer,
     )  # fmt: skip
+
+
+def _p99(load: WorkerLoad) -> int:
+    ordered = sorted(load.loop_lags)
+    return ordered[-1 - len(ordered) // 100] if ordered else -1

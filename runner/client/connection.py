@@ -76,6 +76,7 @@ class Connection(asyncio.Protocol):
         self._fed = 0
         self._eager = True
         self._complete = self._keep_alive = False
+        self._status: int | None = None
         assert self.transport is not None
         self.transport.write(request)
         attempt.sent = now_ns()
@@ -119,18 +120,25 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(b"".join(pending))
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            if self._complete:
+                self._keep_alive = False  # a whole reply, and something behind it that belongs to nobody
+                self._end_complete(attempt)
+                return
             attempt.error = f"unreadable reply: {error}"
             attempt.fault = "stream_error"
             self._finish(attempt, attempt.times[-1])
             self.abort()
             return
         if self._complete:
-            # What is to be known of this reply is asked now: ending it may begin the next on this connection.
-            transport = None if self._keep_alive else self.transport
-            self.lost = not self._keep_alive
-            self._finish(attempt, attempt.times[-1])
-            if transport is not None:
-                transport.abort()
+            self._end_complete(attempt)
+
+    def _end_complete(self, attempt: Attempt) -> None:
+        # What is to be known of this reply is asked now: ending it may begin the next on this connection.
+        transport = None if self._keep_alive else self.transport
+        self.lost = not self._keep_alive
+        self._finish(attempt, attempt.times[-1])
+        if transport is not None:
+            transport.abort()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """httptools: a header of the reply."""
@@ -142,12 +150,14 @@ class Connection(asyncio.Protocol):
         assert self._parser is not None
         if 100 <= self._parser.get_status_code() < 200:
             return  # an interim reply (100, 103): the final one follows
-        self._complete = True
-        self._keep_alive = self._parser.should_keep_alive()
+        if not self._complete:
+            self._complete = True
+            self._status = self._parser.get_status_code()
+            self._keep_alive = self._parser.should_keep_alive()
 
     def _finish(self, attempt: Attempt, at: int) -> None:
         if self._parser is not None and attempt.reads:
-            attempt.status = self._parser.get_status_code() or None
+            attempt.status = self._status or self._parser.get_status_code() or None
         attempt.end = at
         self.idle_since = now_ns()
         self._idle()

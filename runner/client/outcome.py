@@ -18,13 +18,19 @@ def _unreadable(attempt: Attempt, reply: Reply) -> bool:
     return reply.status is None or (reply.unreadable is not None and reply.finish_reason is None)
 
 
+def _without_token(attempt: Attempt, reply: Reply) -> bool:
+    if not reply.streamed:
+        return not reply.answered
+    return not reply.chunks and (reply.done or reply.complete or reply.finish_reason is not None)
+
+
 RULES: tuple[tuple[str, Rule], ...] = (
     ("connect_error", _lost_before_reply),
     ("http_error", lambda attempt, reply: reply.status is not None and reply.status != 200),
     ("stream_error", lambda attempt, reply: reply.error is not None),
     ("truncated", lambda attempt, reply: attempt.closed and reply.finish_reason is None and not reply.done),
     ("stream_error", _unreadable),
-    ("no_token", lambda attempt, reply: reply.streamed and not reply.chunks and (reply.done or reply.complete)),
+    ("no_token", _without_token),
     ("truncated", lambda attempt, reply: reply.finish_reason is None),
     ("ok", lambda attempt, reply: True),
 )

@@ -19,6 +19,9 @@ from .wire import Target
 #: An idle connection older than this is not used again: servers close idle ones (uvicorn after 5 s), and a request that
 #: crosses such a close would be lost through no fault of the system under test.
 REUSE_WITHIN_NS = 2_000_000_000
+#: A kept-alive connection that is lost this soon after a request was put on it, with no byte of a reply, was closed
+#: while the request was on its way. Later, the server had the request: that it closed is an answer, and not a good one.
+RESEND_WITHIN_NS = 50_000_000
 #: How often open attempts are checked against their timeouts: a fiftieth of the shortest, within these bounds, s.
 SWEEP_SHARE, SWEEP_LEAST_S, SWEEP_MOST_S = 50, 0.01, 0.25
 #: HTTP statuses after which a retry, where the card asks for any, may help; and the pause before it, s.
@@ -88,8 +91,11 @@ class Pool:
         self._closed = True
         while self._held:
             self._end_unsent(self._held.popleft(), "unsent", "the cell was over before a slot was free")
-        for task in list(self._connecting.values()):
+        for attempt, task in list(self._connecting.items()):
+            # Ended here, since a task that is cancelled before its first step never runs.
             task.cancel()
+            del self._connecting[attempt]
+            self._end_unsent(attempt, "cancelled", "the cell was over")
         for connection in list(self._busy):
             connection.give_up("cancelled", "the cell was over")
 
@@ -146,7 +152,7 @@ class Pool:
             if now_ns() - attempt.scheduled >= self._timeouts.total:
                 attempt.fault, attempt.error = "timeout_total", _OUT_OF_TIME
         except asyncio.CancelledError:
-            attempt.fault, attempt.error = "cancelled", "the cell was over"
+            return  # ended by cancel_all
         except OSError as error:
             note_unconnected(attempt, error)
         finally:
@@ -160,10 +166,11 @@ class Pool:
 
     def _ended(self, connection: Connection, attempt: Attempt) -> None:
         self._busy.pop(connection, None)
-        if attempt.reused and attempt.closed and not attempt.reads and attempt.fault is None and not self._closed:
+        if self._crossed_a_close(attempt) and not self._closed:
             # The server closed a connection that it had offered to keep, while the request was on its way: that says
             # nothing about the system under test. Once more, on a new connection; the delay stays in the latency.
             attempt.again("kept_alive_lost")
+            attempt.resent = True
             self._connect_new(attempt)
             return
         if attempt.fault is None and attempt.end is not None and attempt.end - attempt.scheduled > self._timeouts.total:
@@ -182,12 +189,18 @@ class Pool:
             return
         self._on_done(attempt)
         cap = self._rules.in_flight
-        while self._held and cap is not None and self._in_flight() < cap:
+        while self._held and cap is not None and self._in_flight() < cap and not self._closed:
             self._send(self._held.popleft())
+
+    def _crossed_a_close(self, attempt: Attempt) -> bool:
+        unanswered = attempt.closed and not attempt.reads and attempt.fault is None
+        if not (attempt.reused and unanswered) or attempt.sent is None or attempt.end is None:
+            return False
+        return attempt.end - attempt.sent <= RESEND_WITHIN_NS
 
     def _may_try_again(self, attempt: Attempt) -> bool:
         """The server gave no reply, or said that it was busy."""
-        if attempt.tries > self._rules.retries or self._closed:
+        if attempt.tries - attempt.resent > self._rules.retries or self._closed:
             return False
         unanswered = attempt.fault == "connect_error" or (attempt.fault is None and attempt.closed)
         return (unanswered and not attempt.reads) or (attempt.fault is None and attempt.status in RETRY_STATUS)

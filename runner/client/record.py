@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 
 _ROWS_AT_A_TIME = 2000
+#: the most of an error text that is kept; cut after the secrets are out of it, since half a key is a key's half
+_ERROR_LENGTH = 500
 
 
 @dataclass(frozen=True)
 class CellContext:
-    """What the rows of a cell have in common, and what was planned for them."""
+    """What the rows of a cell have in common, and what was planned for them. `secrets` are taken out of error texts;
+    None: they are not known, so no error text is kept."""
 
     run: str
     cell: Cell
@@ -32,7 +35,7 @@ class CellContext:
     token_counts: str
     planned: list[PlannedRequest]
     prompt_digests: list[str]
-    secrets: list[str]
+    secrets: list[str] | None
 
 
 def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
@@ -85,7 +88,7 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         "finish_reason": reply.finish_reason,
         "failure": failure,
         "tries": attempt.tries,
-        "error": redact(error, context.secrets),
+        "error": None if context.secrets is None else _short(redact(error, context.secrets)),
         "streamed": reply.streamed if reply.status is not None else None,
         "reads": len(attempt.reads),
         "reused": attempt.reused,
@@ -93,6 +96,10 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         "fingerprint": reply.fingerprint,
         "output_digest": reply.output_digest(),
     }
+
+
+def _short(text: str | None) -> str | None:
+    return text if text is None else text[:_ERROR_LENGTH]
 
 
 def polars_type(column: Column) -> Any:

@@ -26,11 +26,13 @@ class Chunk:
 
 @dataclass
 class Reply:
-    """What a server answered. `error` is an error the server reported; `unreadable` one the parser found."""
+    """What a server answered. `answered`: a reply that was not streamed holds some text. `error` is an error the server
+    reported; `unreadable` one the parser found. Neither is cut here: what is secret is taken out first."""
 
     status: int | None = None
     headers_time: int | None = None
     streamed: bool = False
+    answered: bool = False
     complete: bool = False
     first_event_time: int | None = None
     chunks: list[Chunk] = field(default_factory=list)
@@ -59,6 +61,7 @@ class _Http:
         self.content_type = b""
         self.complete = False
         self.fault: str | None = None
+        self.status: int | None = None
         self._now = 0
         self._parser = httptools.HttpResponseParser(self)
         for time, data in zip(times, reads, strict=True):
@@ -70,14 +73,16 @@ class _Http:
                 break
             if self.complete:
                 break
-        self.status: int | None = self._parser.get_status_code() if self.headers_time is not None else None
+        if self.headers_time is None:
+            self.status = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if name.lower() == b"content-type":
             self.content_type = value.lower()
 
     def on_headers_complete(self) -> None:
-        self.headers_time = self._now
+        if not self.complete:
+            self.headers_time, self.status = self._now, self._parser.get_status_code()
 
     def on_body(self, body: bytes) -> None:
         self.pieces.append((self._now, body))
@@ -117,7 +122,7 @@ def _read_stream(reply: Reply, pieces: Sequence[tuple[int, bytes]], token_counts
             continue
         document = _json_object(data)
         if document is None:
-            reply.unreadable = reply.unreadable or f"an event that is not a JSON object: {data[:80]!r}"
+            reply.unreadable = reply.unreadable or f"an event that is not a JSON object: {data!r}"
             continue
         if _read_error(reply, document):
             continue
@@ -145,14 +150,17 @@ def _read_document(reply: Reply, http: _Http) -> None:
         if reply.status == 200 and reply.complete:
             reply.unreadable = reply.unreadable or "a body that is neither an event stream nor a JSON object"
         elif reply.status != 200:
-            reply.error = body[:500].decode("utf-8", "replace").strip() or None
+            reply.error = body.decode("utf-8", "replace").strip() or None
         return
     if _read_error(reply, document) or reply.status != 200:
-        reply.error = reply.error or json.dumps(document)[:500]
+        reply.error = reply.error or json.dumps(document)
         return
     _read_usage(reply, document)
     for choice in _choices(document):
         reply.finish_reason = choice.get("finish_reason") or reply.finish_reason
+        message = choice.get("message")
+        texts = _texts(message if isinstance(message, dict) else {})
+        reply.answered = reply.answered or bool(_text(choice.get("text")) or any(texts))
 
 
 def _read_error(reply: Reply, document: dict[str, Any]) -> bool:
@@ -162,7 +170,7 @@ def _read_error(reply: Reply, document: dict[str, Any]) -> bool:
     if error is None:
         return False
     message = error.get("message") if isinstance(error, dict) else error
-    reply.error = reply.error or str(message or error)[:500]
+    reply.error = reply.error or str(message or error)
     return True
 
 
@@ -195,15 +203,20 @@ def _deltas(reply: Reply, document: dict[str, Any]) -> Iterator[tuple[str, str]]
             reply.finish_reason = reason
         delta = choice.get("delta")
         delta = delta if isinstance(delta, dict) else {}
-        answer = _text(choice.get("text")) + _text(delta.get("content"))
-        reasoning = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
-        tool = _tool_text(delta.get("tool_calls"))
+        content, reasoning, tool = _texts(delta)
+        answer = _text(choice.get("text")) + content
         if answer:
             yield "content", reasoning + answer
         elif tool:
             yield "tool", reasoning + tool
         elif reasoning:
             yield "reasoning", reasoning
+
+
+def _texts(delta: dict[str, Any]) -> tuple[str, str, str]:
+    """(content, reasoning, tool call) of a delta or a message."""
+    reasoning = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
+    return _text(delta.get("content")), reasoning, _tool_text(delta.get("tool_calls"))
 
 
 def _tool_text(calls: object) -> str:

@@ -91,13 +91,14 @@ def _encoded(texts: tuple[str | None, ...]) -> bytes:
 
 
 def read_spool(path: Path) -> Iterator[Attempt]:
-    """The attempts of a spool, in the order in which they ended. A record that a kill cut short ends it."""
+    """The attempts of a spool, in the order in which they ended. A record that a kill cut short, or zeros that
+    a crash of the machine left, end it."""
     with path.open("rb", buffering=1 << 20) as file:
         while len(head := file.read(_HEAD.size)) == _HEAD.size:
             texts_size, count, data_size = _HEAD.unpack(head)
             size = _NUMBERS_SIZE + texts_size + 12 * count + data_size
             body = file.read(size)
-            if len(body) < size:
+            if len(body) < size or texts_size == 0:
                 return
             yield _restored(body, texts_size, count)
 
@@ -111,7 +112,7 @@ def _restored(body: bytes, texts_size: int, count: int) -> Attempt:
     attempt = Attempt.__new__(Attempt)
     for name, value in zip(NUMBERS, numbers, strict=True):
         setattr(attempt, name, None if value == _NONE else value)
-    attempt.reused, attempt.closed = bool(attempt.reused), bool(attempt.closed)
+    attempt.reused, attempt.closed, attempt.resent = bool(attempt.reused), bool(attempt.closed), bool(attempt.resent)
     for name, text in zip(TEXTS, json.loads(body[ends[0] : ends[1]]), strict=True):
         setattr(attempt, name, text)
     starts = itertools.accumulate(lengths, initial=ends[3])

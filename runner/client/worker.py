@@ -148,6 +148,8 @@ class _Session:
 
 
 async def _report(progress: Progress, session: _Session) -> None:
+    """In a thread: whoever reads the progress may stop reading (a terminal that is held), and the load must not."""
+    loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(1.0)
-        progress(session.count, session.failed)
+        await loop.run_in_executor(None, progress, session.count, session.failed)

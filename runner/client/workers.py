@@ -16,13 +16,16 @@ import subprocess
 import sys
 import threading
 from dataclasses import asdict
-from queue import Queue
+from queue import Empty, Queue
 
+from ..descriptors import allow_many_descriptors
 from .board import Board, write_board
 from .clock import paired_clocks
 from .worker import CellJob, Progress, WorkerLoad, run_worker
 
 _Line = tuple[int, str]
+#: how long a worker may take from its start until it could begin, s
+_READY_WITHIN_S = 60
 
 
 class WorkerDiedError(RuntimeError):
@@ -77,7 +80,12 @@ def _conduct(
     loads: dict[int, WorkerLoad] = {}
     zero = wall = 0
     while len(loads) < len(processes):
-        worker, line = lines.get()
+        try:
+            worker, line = lines.get(timeout=None if len(ready) == len(processes) else _READY_WITHIN_S)
+        except Empty:
+            raise WorkerDiedError(
+                f"a worker of the measuring client was not ready within {_READY_WITHIN_S} s"
+            ) from None
         word, _, rest = line.partition(" ")
         if word == "ready":
             ready.add(worker)
@@ -100,8 +108,11 @@ def _conduct(
 
 def _tell(process: subprocess.Popen[str], text: str) -> None:
     assert process.stdin is not None
-    process.stdin.write(f"{text}\n")
-    process.stdin.flush()
+    try:
+        process.stdin.write(f"{text}\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        raise WorkerDiedError("a worker of the measuring client ended before the load began") from None
 
 
 def _listen(worker: int, process: subprocess.Popen[str], lines: Queue[_Line]) -> None:
@@ -114,6 +125,7 @@ def _listen(worker: int, process: subprocess.Popen[str], lines: Queue[_Line]) ->
 
 def main(worker: int) -> None:
     """A worker process: its job is the first line of its input, from the runner that started it."""
+    allow_many_descriptors()
     job: CellJob = pickle.loads(base64.b64decode(sys.stdin.readline()))
     board = Board(job.load.window, worker, job.workers, job.board_path())
 
@@ -143,4 +155,8 @@ def main(worker: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    # Told to stop, or left alone by its runner: nothing to say, and nobody to say it to.
+    with contextlib.suppress(asyncio.CancelledError, BrokenPipeError, KeyboardInterrupt, EOFError):
+        main(int(sys.argv[1]))
+        sys.exit(0)
+    sys.exit(1)

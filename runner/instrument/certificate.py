@@ -1,7 +1,7 @@
 """The certificate: what the client did on this machine at known loads, and up to which of them it can be trusted.
 
-Its points are facts. Whether one held depends on the error that a card allows (`validity.client_error`): the TTFT at
-the median and the ITL at the 99th percentile are then off by no more, and no request was lost.
+Its points are facts. Whether one held depends on the error that a card allows (`validity.client_error`): the TTFT (at
+the median and the 99th percentile) and the ITL (at the 99th) are then off by no more, and no request was lost.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def costs(loop: str, timer: str) -> list[str]:
 
 def held(point: Point, error_s: float) -> bool:
     """Whether the client could be trusted at this point, to within `error_s`."""
-    errors = [point["ttft_p50_error"]] + ([point["itl_p99_error"]] if point["tokens"] > 1 else [])
+    errors = [point["ttft_p50_error"], point["ttft_p99_error"]]
+    errors += [point["itl_p99_error"]] if point["tokens"] > 1 else []
     return not point["lost"] and all(error is not None and abs(error) <= error_s for error in errors)
 
 
@@ -68,13 +69,13 @@ def limits(points: Iterable[Point], error_s: float) -> dict[str, float | None]:
     """The largest load of each kind at which the client held, or None: streams at once, tokens/s, requests/s."""
     good = [point for point in points if held(point, error_s)]
 
-    def most(key: str, of: list[Point]) -> float | None:
-        return max((point[key] for point in of), default=None)
+    def most(key: str) -> float | None:
+        return max((point[key] for point in good), default=None)
 
     return {
-        "streams": most("peak_in_flight", good),
-        "tokens_per_s": most("tokens_per_s", good),
-        "requests_per_s": most("requests_per_s", [point for point in good if point["rate"] is not None]),
+        "streams": most("peak_in_flight"),
+        "tokens_per_s": most("tokens_per_s"),
+        "requests_per_s": most("requests_per_s"),
     }
 
 

@@ -57,9 +57,9 @@ class Truth:
         """The server's process."""
         return self._process.pid
 
-    def reset(self, ttft_ms: float, itl_ms: float) -> None:
+    def reset(self, ttft_ms: float, itl_ms: float, lockstep: bool = False) -> None:
         """Forget the log; from now on answer with these times."""
-        self._http.get("/reset", params={"ttft": ttft_ms, "itl": itl_ms})
+        self._http.get("/reset", params={"ttft": ttft_ms, "itl": itl_ms, "lockstep": int(lockstep)})
 
     def log(self) -> dict[str, Reply]:
         """Every reply since the last reset, by request id. Raises RuntimeError if a request came twice."""

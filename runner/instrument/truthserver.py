@@ -9,13 +9,13 @@ machine).
     python -m benchcard.runner.instrument.truthserver --port 0 --ttft 20 --itl 2      (times in ms)
 
 Its first line on stdout is `port N`. GET /log gives a line of JSON for each reply begun ({"id", "arrival", "times"});
-GET /reset?ttft=MS&itl=MS clears the log and sets other times. It ends when stdin does.
+GET /reset?ttft=MS&itl=MS&lockstep=0|1 clears the log and sets other times; in lockstep the first token waits for the
+next multiple of `itl`, so that all streams get theirs at once, as from an engine that batches. It ends when stdin does.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
 import heapq
 import json
@@ -26,6 +26,7 @@ import sys
 import time
 from urllib.parse import parse_qs, urlsplit
 
+from ..descriptors import allow_many_descriptors
 from ..timerfd import TimerFd
 from .replies import document, reply_parts
 
@@ -57,7 +58,7 @@ class TruthServer:
     """Serves until stdin ends. Times in ns."""
 
     def __init__(self, port: int, ttft: int, itl: int) -> None:
-        self._ttft, self._itl = ttft, itl
+        self._ttft, self._itl, self._lockstep = ttft, itl, False
         self._listener = socket.create_server(("127.0.0.1", port), backlog=65535)
         self._listener.setblocking(False)
         self.port = self._listener.getsockname()[1]
@@ -202,7 +203,10 @@ class TruthServer:
         self._serial += 1
         connection.serial = self._serial
         self._rows.append((name[1].decode("latin-1") if name else "", arrival, connection.times))
-        heapq.heappush(self._heap, (arrival + self._ttft, self._serial, connection))
+        due = arrival + self._ttft
+        if self._lockstep:
+            due = -(-due // self._itl) * self._itl
+        heapq.heappush(self._heap, (due, self._serial, connection))
         self._send(connection, first)
 
     def _answer(self, connection: _Connection, target: str) -> None:
@@ -212,6 +216,7 @@ class TruthServer:
             body = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
         elif url.path == "/reset":
             self._rows = []
+            self._lockstep = parse_qs(url.query).get("lockstep", ["0"]) == ["1"]
             for key, values in parse_qs(url.query).items():
                 if key in ("ttft", "itl"):
                     setattr(self, f"_{key}", round(float(values[0]) * 1e6))
@@ -230,10 +235,7 @@ def main() -> None:
     parser.add_argument("--ttft", type=float, default=20.0, help="ms from the whole request to the first token")
     parser.add_argument("--itl", type=float, default=2.0, help="ms between tokens")
     arguments = parser.parse_args()
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    allow_many_descriptors()
     # Times are kept in plain lists; a collection would stop every stream.
     gc.disable()
     server = TruthServer(arguments.port, round(arguments.ttft * 1e6), round(arguments.itl * 1e6))

@@ -40,8 +40,16 @@ class Phases:
         return self._known(_WINDOW_END)
 
     def of(self, index: int, offset_ns: int) -> str:
-        """The phase of the request with this index, scheduled at this offset from the cell's start."""
+        """The phase of the request with this index, scheduled at this offset from the cell's start.
+
+        Where the window is a time, the offset alone decides once the window has begun: clients of several workers may
+        take up requests in another order than they are scheduled in.
+        """
         state = self._state
+        if "seconds" in self._bounds[1] and state[_WINDOW_START] != _UNKNOWN:
+            if offset_ns < state[_WINDOW_START]:
+                return _NAMES[0]
+            return _NAMES[1 if offset_ns < state[_WINDOW_END] else 2]
         while state[_STAGE] < len(self._bounds):
             bound = self._bounds[state[_STAGE]]
             by_count, measuring = "requests" in bound, state[_STAGE] == 1

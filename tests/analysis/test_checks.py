@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from benchcard.analysis.cells import Reading, read_cells
 from benchcard.analysis.checks import CHECKS
+from benchcard.analysis.instrument import busiest_rate
 from benchcard.analysis.read import read_bundle
 from benchcard.analysis.validity import validity_rows
+from benchcard.runner.instrument import point as point_module
 
 from .bundles import MS, SECOND, Cell, Row, ab_card, baseline_card, build, point
 
@@ -153,17 +156,30 @@ def test_the_certificate_vouches_for_loads_that_held(tmp_path: Path) -> None:
         return observed(read(root), "certified_load")
 
     rate = point(rate=40.0, tokens=5, peak_in_flight=3, tokens_per_s=200.0, requests_per_s=40.0)
-    assert factor(point(), rate) == (0.5, None)  # 20 of 40 req/s; 9 of 64 streams
+    assert factor(point(requests_per_s=1.0), rate) == (0.5, None)  # 20 of 40 req/s; 9 of 64 streams
+    assert factor(point(requests_per_s=80.0), rate) == (0.25, None)  # a closed loop vouches for requests/s too
     assert factor(point(peak_in_flight=6), rate) == (1.5, None)
     assert factor(point(peak_in_flight=6), point(lost=1), rate) == (1.5, None)
     assert factor(point(peak_in_flight=6), point(ttft_p50_error=0.002), rate) == (1.5, None)
+    assert factor(point(peak_in_flight=6), point(ttft_p99_error=0.002), rate) == (1.5, None)
     assert factor(point(peak_in_flight=6), point(itl_p99_error=-0.002), rate) == (1.5, None)
     assert factor(point(peak_in_flight=6), point(tokens_per_s=50.0), rate) == (1.5, None)  # 100 tokens/s: 2.0 of it
     wrong = point(ttft_p50_error=0.002)
     assert factor(wrong, rate)[0] == pytest.approx(3.0)  # what is left has 3 streams
-    assert factor(point(), wrong | {"rate": 40.0}) == (
-        None, "the client was off by more than 1 ms at any rate of requests that was tried",
+    assert factor(wrong, wrong | {"rate": 40.0}) == (
+        None, "the client was off by more than 1 ms at every load that was tried",
     )  # fmt: skip
+
+
+def test_the_busiest_second() -> None:
+    """A sliding second; where all lies within less, what was done over that (no less than a tenth of a second)."""
+    ms = 1_000_000
+    assert busiest_rate(np.array([], dtype=np.int64)) == 0
+    assert busiest_rate(np.arange(0, 3000, 100) * ms) == 10
+    assert busiest_rate(np.array([0, 900, 950, 1850, 2000, 5000]) * ms) == 3
+    assert busiest_rate(np.arange(0, 301, 3) * ms) == pytest.approx(101 / 0.3)
+    assert busiest_rate(np.array([7, 7, 7]) * ms) == 30
+    assert point_module.busiest_rate(np.arange(0, 3000, 100) * ms) == 10  # the runner's, of the certificate's points
 
 
 def test_a_lost_row(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from benchcard.runner.client.pool import Rules, Timeouts
 from benchcard.runner.client.record import CellContext, event_row
 from benchcard.runner.client.requests import RequestFile
 from benchcard.runner.client.wire import Target, request_prefix, request_rest
-from benchcard.runner.client.worker import CellJob
+from benchcard.runner.client.worker import CellJob, Progress
 from benchcard.runner.plan.blocks import Cell
 from benchcard.runner.plan.requests import PlannedRequest
 
@@ -33,6 +33,7 @@ def drive(
     retries: int = 0,
     in_flight: int | None = None,
     target: Target | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> tuple[list[dict[str, Any]], CellLoad]:
     """Open loop: one request at each offset. Closed loop: `requests` planned for `concurrency` clients. Returns the
@@ -59,7 +60,7 @@ def drive(
         folder / "cell.spool",
         **options,
     )
-    load = run_cell(job)
+    load = run_cell(job, progress)
     context = CellContext(
         "run", Cell("b01-baseline-l1", 1, "baseline", 1, 1.0), 0, token_counts, planned, ["d"] * len(planned), []
     )

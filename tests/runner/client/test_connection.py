@@ -185,6 +185,19 @@ def test_bytes_for_nobody_close_the_connection(monkeypatch: pytest.MonkeyPatch) 
     assert len(harness.ended) == 1
 
 
+@pytest.mark.parametrize("junk", [b"x", b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n"])
+def test_a_whole_reply_with_something_behind_it(monkeypatch: pytest.MonkeyPatch, junk: bytes) -> None:
+    """The reply stands; the connection, which says what nobody asked for, is not used again."""
+    harness = Harness(monkeypatch)
+    harness.feed([REPLIES["chunked"] + junk], 1)
+    (attempt,) = harness.ended
+    assert (attempt.fault, attempt.status) == (None, 200)
+    assert read(attempt.times, attempt.reads) == read([1], [REPLIES["chunked"]])
+    assert outcome(attempt, parse_reply(attempt.times, attempt.reads))[0] == "ok"
+    if junk == b"x":
+        assert harness.transport.closed
+
+
 def test_the_last_piece_and_the_end_of_the_connection_in_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reply was whole before the server closed: it is no cut stream."""
     harness = Harness(monkeypatch)

@@ -171,6 +171,39 @@ def test_refused_and_retried(tmp_path: Path) -> None:
     assert what([row]) == [("connect_error", "refused", 2)]
 
 
+def test_a_server_that_worked_on_it_and_then_closed_is_not_asked_again(tmp_path: Path) -> None:
+    """A kept-alive connection closed 0.4 s after the request went out: that is no race, it is the server's answer."""
+    close: Script = [(400, None)]
+    with ScriptedServer(lambda n: close if n == 1 else OK) as server:
+        rows, _ = drive(server.port, tmp_path, [0, 100, 800])
+    assert what(rows) == [("ok", None, 1), ("connect_error", "lost", 1), ("ok", None, 1)]
+    assert rows[1]["error"] == "kept-alive connection lost before the first byte of the reply"
+    assert len(server.requests) == 3
+
+
+def test_a_race_for_a_kept_alive_connection_costs_no_retry(tmp_path: Path) -> None:
+    """The first try crosses the server's close, the second is told 503, the third is the one retry of the card."""
+    closing: Script = [*OK, (0, None)]
+    scripts = {0: closing, 1: BUSY, 2: OK}
+    with ScriptedServer(lambda n: scripts[n]) as server:
+        rows, _ = drive(server.port, tmp_path, [0, 60], retries=1)
+    assert rows[1]["outcome"] == "ok"
+    assert rows[1]["tries"] in (2, 3)  # 2 where the client had noticed the close in time
+    assert len(server.requests) == 3
+
+
+def test_at_the_end_of_the_cell_every_attempt_has_a_row(tmp_path: Path) -> None:
+    """Held attempts, connections under way, retry pauses: what was taken up is a row, whatever became of it."""
+    closing: Script = [*stream((30, content("a") + FIN + usage(1) + DONE)), (0, None)]
+    window = {"warmup": {"requests": 0}, "measure": {"requests": 6}, "drain": 1.0}
+    for _ in range(5):
+        with ScriptedServer(lambda n: closing) as server:
+            rows, _ = drive(server.port, tmp_path, [5.0 * i for i in range(40)], window=window, in_flight=2)
+        taken = [row["index"] for row in rows]
+        assert taken == list(range(len(taken)))  # without a gap
+        assert len(server.requests) <= len(taken)
+
+
 def test_no_slot_within_timeout_total(tmp_path: Path) -> None:
     slow = stream((500, content("a") + FIN + usage(1) + DONE))
     with ScriptedServer(lambda n: slow) as server:

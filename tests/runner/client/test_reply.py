@@ -38,7 +38,8 @@ def test_any_cut_gives_the_same_reply(cuts: list[int]) -> None:
     reads = [CHAT[a:b] for a, b in pairwise(edges) if a < b]
     reply = parse_reply(list(range(len(reads))), reads)
     assert without_times(reply) == {
-        "status": 200, "streamed": True, "complete": True, "chunks": [("content", "中", 1), ("content", "b", 1)],
+        "status": 200, "streamed": True, "answered": False, "complete": True,
+        "chunks": [("content", "中", 1), ("content", "b", 1)],
         "done": True, "finish_reason": "stop", "error": None, "unreadable": None, "fingerprint": None,
         "input_tokens": 5, "output_tokens": 2, "cached_tokens": None,
     }  # fmt: skip
@@ -83,6 +84,12 @@ def test_outcomes() -> None:
     assert outcome_of(HEAD + tokens + chunked(FIN) + END) == ("ok", "note: no [DONE] after the finish reason")
     assert outcome_of(HEAD + chunked(FIN) + chunked(DONE) + END)[0] == "no_token"
     assert outcome_of(HEAD + chunked(DONE) + END)[0] == "no_token"
+    # a finish reason and no token, and then the server closes
+    assert outcome_of(HEAD + chunked(FIN), closed=True)[0] == "no_token"
+    for content_, name in (("", "no_token"), ("hi", "ok")):
+        body = json.dumps({"choices": [{"message": {"content": content_}, "finish_reason": "stop"}]}).encode()
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+        assert outcome_of(head + body)[0] == name
     assert outcome_of(b"SSH-2.0-x\r\n\r\n", closed=True)[0] == "truncated"
     assert outcome_of(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi") == (
         "stream_error", "a body that is neither an event stream nor a JSON object",

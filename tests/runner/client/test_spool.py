@@ -53,6 +53,13 @@ def test_round_trip_and_any_cut(tmp_path_factory, some: list[Attempt], cut: int)
     assert all(same(a, b) for a, b in zip(some, left, strict=False))
 
 
+def test_zeros_that_a_crash_of_the_machine_left(tmp_path: Path) -> None:
+    one = _record(Attempt(7, "measure", 1, 2))
+    for zeros in (1, 12, 200, 5000):
+        (tmp_path / "spool").write_bytes(one + bytes(zeros))
+        assert [attempt.index for attempt in read_spool(tmp_path / "spool")] == [7]
+
+
 def test_what_has_ended_is_on_disk_soon(tmp_path: Path) -> None:
     """Half a second after an attempt has ended, the system has it: kill -9 takes no more than that."""
 

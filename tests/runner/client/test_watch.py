@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +16,9 @@ from benchcard.analysis.checks import CHECKS
 from benchcard.analysis.read import Cell
 from benchcard.analysis.view import CellView
 from benchcard.runner.client import clock
-from benchcard.runner.client.cell import CellLoad
+from benchcard.runner.client.cell import CellLoad, _merged
 from benchcard.runner.client.watch import TICK_NS, run_delay_ns
+from benchcard.runner.client.worker import WorkerLoad
 from benchcard.runner.telemetry.record import client_frame
 
 from ...analysis.bundles import CERTIFICATE, ab_card
@@ -54,6 +59,52 @@ def test_a_step_of_the_wall_clock_changes_no_duration(tmp_path: Path, monkeypatc
     assert wall - elapsed == pytest.approx(-5e9, abs=1e7)
     assert checks(load)["clock_ratio"] == pytest.approx(abs(wall / elapsed - 1))
     assert checks(load)["clock_ratio"] > 1  # the card's limit is 0.1%
+
+
+def test_a_client_that_stood_still_was_late_all_the_while(tmp_path: Path) -> None:
+    """Stopped for 0.4 s of 1.5 s (SIGSTOP: no CPU, no wait for a core): every tick of that time was late."""
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom tests.runner.client.drive import drive\n"
+        "_, load = drive(int(sys.argv[1]), Path(sys.argv[2]), [20.0 * i for i in range(75)])\n"
+        "print(len(load.loop_lags), load.loop_lags[-1 - len(load.loop_lags) // 100])\n"
+    )
+    with ScriptedServer(lambda n: OK) as server:
+        command = [sys.executable, "-c", script, str(server.port), str(tmp_path)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
+        while len(server.requests) < 20:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.4)
+        process.send_signal(signal.SIGCONT)
+        output, _ = process.communicate(timeout=60)
+    ticks, p99 = map(int, output.split())
+    assert 140 <= ticks <= 150
+    assert p99 >= 300_000_000
+
+
+def test_the_latest_worker_speaks_for_all() -> None:
+    """A worker with nothing to do is on time; it does not thin out the lateness of one that was late."""
+    idle = WorkerLoad(10, 0, 0, 9, 1, 0, [1000] * 1000, 0, 0, False, "uvloop", "timerfd")
+    late = replace(idle, loop_lags=[50_000_000] * 5 + [1000] * 100)
+    merged = _merged(0, 0, [idle, late])
+    assert list(merged.loop_lags) == sorted(late.loop_lags)
+
+
+def test_a_progress_that_nobody_reads_does_not_hold_the_load(tmp_path: Path) -> None:
+    """Whoever is told of the progress stands still: the load goes on."""
+    released = threading.Event()
+    times: list[int] = []
+
+    def stand_still(ended: int, failed: int) -> None:
+        times.append(ended)
+        released.wait(1.0)
+
+    with ScriptedServer(lambda n: OK) as server:
+        _, load = drive(server.port, tmp_path, [20.0 * i for i in range(150)], progress=stand_still)
+    released.set()
+    assert times
+    assert len(server.requests) == 150
+    assert load.loop_lags[-1 - len(load.loop_lags) // 100] < 500_000_000
 
 
 def test_what_is_watched(tmp_path: Path) -> None:

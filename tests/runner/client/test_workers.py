@@ -117,6 +117,24 @@ def test_a_worker_that_dies_is_no_finished_cell(tmp_path: Path) -> None:
     assert workers_of_this_process() == []
 
 
+def test_a_worker_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchcard.runner.client import workers
+
+    real = workers._spawn
+
+    def broken(worker: int) -> object:
+        process = real(worker)
+        if worker == 1:
+            process.kill()
+            process.wait()
+        return process
+
+    monkeypatch.setattr(workers, "_spawn", broken)
+    with ScriptedServer(lambda n: OK) as server, pytest.raises(WorkerDiedError, match="ended before"):
+        drive(server.port, tmp_path, [0, 10], workers=2)
+    assert workers_of_this_process() == []
+
+
 def card(loads: list[float], kind: str = "rate", **client: object) -> dict:
     lengths = {"output": {"median": 200.0, "sigma": 0.0}}
     return {

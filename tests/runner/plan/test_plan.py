@@ -52,6 +52,19 @@ EIGHT = {"median": 8, "sigma": 0.4}
 PINNED_WORDS = [17018684684286432532, 60712086730437599]
 
 
+def test_in_a_window_that_is_a_time_the_time_decides() -> None:
+    """Whatever order turns are taken in (clients of several workers): what is scheduled inside counts."""
+    phases = Phases({"warmup": {"seconds": 1e-8}, "measure": {"seconds": 2e-8}})
+    assert [phases.of(i, at) for i, at in enumerate([5, 11, 9, 29, 31, 28, 30])] == [
+        "warmup", "measure", "warmup", "measure", "drain", "measure", "drain",
+    ]  # fmt: skip
+    mixed = Phases({"warmup": {"requests": 2}, "measure": {"seconds": 2e-8}})
+    assert [mixed.of(i, at) for i, at in enumerate([5, 6, 10, 9, 29, 31, 30])] == [
+        "warmup", "warmup", "measure", "warmup", "measure", "drain", "drain",
+    ]  # fmt: skip
+    assert (mixed.window_start, mixed.window_end) == (10, 30)
+
+
 def test_draws_have_their_distributions() -> None:
     gaps = np.array(Stream(1, "gaps").exponential_ns(20000, 50.0)) / 1e9
     assert stats.kstest(gaps, "expon", args=(0, 1 / 50)).pvalue > 0.01
