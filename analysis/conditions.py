@@ -167,7 +167,16 @@ def arrivals(card: Record) -> str:
     process = str(facts.get("process"))
     if process == "closed":
         return f"closed loop, think time {plain(facts.get('think_time', 0.0))} s"
-    return f"open loop, {process}" + (f", burstiness {plain(facts['burstiness'])}" if "burstiness" in facts else "")
+    details = {
+        "gamma": lambda: f" with burstiness {plain(facts['burstiness'])}",
+        "bursts": lambda: f" of {plain(facts['size'])} requests",
+        "ramp": lambda: f" from {facts['from']:.6g} of the load at the start to the load at the window's end",
+        "profile": lambda: (
+            f" of {', '.join(f'{level:.4g}' for level in facts['levels'])} times the load, every "
+            f"{plain(facts['period'])} s"
+        ),
+    }
+    return f"open loop, {process}" + (details[process]() if process in details else "")
 
 
 def window(card: Record) -> str:

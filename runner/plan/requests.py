@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import arrivals
 from .draws import Stream, zipf_cumulative
 from .window import Phases
 
@@ -88,31 +89,18 @@ def prompt_digest(tokens: npt.NDArray[np.int32]) -> str:
 def _open_loop(
     workload: dict[str, Any], rate: float, key: tuple[int, int, int]
 ) -> Iterator[tuple[str, int | None, int | None]]:
-    """(phase, offset_ns, client) of each arrival. Gaps are rounded to ns and integers summed, so no machine differs."""
+    """(phase, offset_ns, client) of each arrival."""
     window = workload["window"]
     drain_ns = round(window["drain"] * 1e9)
-    gaps = _gaps(workload["arrivals"]["process"], rate, key)
-    now = 0
     phases = Phases(window)
     end_of_measure: int | None = None
-    for index in range(10**9):
-        now += next(gaps)
+    for index, now in enumerate(arrivals.offsets(workload["arrivals"], rate, window, key)):
         phase = phases.of(index, now)
         if phase == "drain":
             end_of_measure = now if end_of_measure is None else end_of_measure
             if now - end_of_measure > drain_ns:
                 return
         yield phase, now, None
-
-
-def _gaps(process: str, rate: float, key: tuple[int, int, int]) -> Iterator[int]:
-    if process == "constant":
-        gap = round(1e9 / rate)
-        while True:
-            yield gap
-    stream = Stream(key[0], "arrivals", *key[1:])
-    while True:
-        yield from stream.exponential_ns(256, rate)
 
 
 def _closed_loop(workload: dict[str, Any], concurrency: float) -> Iterator[tuple[str, int | None, int | None]]:
