@@ -7,6 +7,7 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ CLOSED_LOOP_DRAIN_PER_CLIENT = 64
 SALT_TOKENS = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlannedRequest:
     """One request of the plan. Lengths in tokens; `input_tokens` includes the prefix. `offset_ns` counts from the
     cell's start (open loop) and is None in a closed loop, where request i belongs to client i mod concurrency."""
@@ -67,8 +68,12 @@ def prompt_tokens(seed: int, block: int, load_point: int, request: PlannedReques
     if not request.prefix_tokens:
         return own
     # A document of its own for each request where documents are unlimited: its group is then its index.
-    document = Stream(seed, "document", block, load_point, request.prefix_group).token_ids(request.prefix_tokens)
-    return np.concatenate([document, own])
+    return np.concatenate([_document(seed, block, load_point, request.prefix_group, request.prefix_tokens), own])
+
+
+@lru_cache(maxsize=4096)
+def _document(seed: int, block: int, load_point: int, group: int | None, tokens: int) -> npt.NDArray[np.int32]:
+    return Stream(seed, "document", block, load_point, group).token_ids(tokens)
 
 
 def salted(tokens: npt.NDArray[np.int32], salt: str | None) -> npt.NDArray[np.int32]:
