@@ -14,6 +14,7 @@ from . import wording
 from .card import ARMS
 from .cells import Reading
 from .instrument import measuring_client
+from .lengths import in_words
 from .read import Bundle
 from .records import Record
 
@@ -36,6 +37,7 @@ def conditions(reading: Reading) -> list[Record]:
         _row("window", window(card)),
         _row("objectives", objectives(card)),
         _row("token counts", token_counts(reading), "observed"),
+        _row("prompt lengths", in_words(cell.prompts for cell in reading.used()), "observed"),
         _row("blocks", f"{sum(block.used for block in reading.blocks)} of {reading.wanted} used", "observed"),
         _row("server restarts", plain((card["system"].get("launch") or {}).get("restart", "not declared"))),
         _row("steady state", "not examined by this revision of the analysis", "unknown"),
