@@ -7,7 +7,7 @@ import os
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-from .requests import PlannedRequest, plan_requests, prompt_digest, prompt_tokens
+from .requests import PlannedRequest, plan_requests, planned_digest
 
 Key = tuple[int, int]
 #: so many prompts are worth the start of another process
@@ -36,4 +36,4 @@ def _part(card: dict[str, Any], seed: int, key: Key, first: int) -> list[str]:
 
 
 def _digests(seed: int, key: Key, rows: list[PlannedRequest]) -> list[str]:
-    return [prompt_digest(prompt_tokens(seed, *key, request)) for request in rows]
+    return [planned_digest(seed, *key, request) for request in rows]

@@ -62,13 +62,36 @@ def plan_requests(card: dict[str, Any], seed: int, block: int, load_point: int) 
 
 def prompt_tokens(seed: int, block: int, load_point: int, request: PlannedRequest) -> npt.NDArray[np.int32]:
     """The token ids of a planned prompt, before any salt: the document's text, then the request's own."""
-    own = Stream(seed, "prompt", block, load_point, request.index).token_ids(
-        request.input_tokens - request.prefix_tokens
-    )
+    own = _own_tokens(seed, block, load_point, request)
     if not request.prefix_tokens:
         return own
     # A document of its own for each request where documents are unlimited: its group is then its index.
     return np.concatenate([_document(seed, block, load_point, request.prefix_group, request.prefix_tokens), own])
+
+
+def planned_digest(seed: int, block: int, load_point: int, request: PlannedRequest) -> str:
+    """`prompt_digest(prompt_tokens(…))`, with a shared document read once for all its requests."""
+    own = _own_tokens(seed, block, load_point, request)
+    if not request.prefix_tokens:
+        return prompt_digest(own)
+    sha = _document_hash(seed, block, load_point, request.prefix_group, request.prefix_tokens).copy()
+    sha.update(_little_endian(own))
+    return sha.hexdigest()
+
+
+def _own_tokens(seed: int, block: int, load_point: int, request: PlannedRequest) -> npt.NDArray[np.int32]:
+    """What follows the document."""
+    stream = Stream(seed, "prompt", block, load_point, request.index)
+    return stream.token_ids(request.input_tokens - request.prefix_tokens)
+
+
+@lru_cache(maxsize=4096)
+def _document_hash(seed: int, block: int, load_point: int, group: int | None, tokens: int) -> hashlib._Hash:
+    return hashlib.sha256(_little_endian(_document(seed, block, load_point, group, tokens)))
+
+
+def _little_endian(tokens: npt.NDArray[np.int32]) -> bytes:
+    return tokens.astype("<i4").tobytes()
 
 
 @lru_cache(maxsize=4096)
@@ -88,7 +111,7 @@ def salted(tokens: npt.NDArray[np.int32], salt: str | None) -> npt.NDArray[np.in
 
 def prompt_digest(tokens: npt.NDArray[np.int32]) -> str:
     """SHA-256 (hex) over the prompt's token ids as little-endian int32."""
-    return hashlib.sha256(tokens.astype("<i4").tobytes()).hexdigest()
+    return hashlib.sha256(_little_endian(tokens)).hexdigest()
 
 
 def _open_loop(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,14 @@ from benchcard.runner.plan import prompts
 from benchcard.runner.plan.blocks import plan_blocks
 from benchcard.runner.plan.draws import Stream, zipf_cumulative
 from benchcard.runner.plan.plan import canonical_row, make_plan, write_plan
-from benchcard.runner.plan.requests import PlannedRequest, plan_requests, prompt_digest, prompt_tokens, salted
+from benchcard.runner.plan.requests import (
+    PlannedRequest,
+    plan_requests,
+    planned_digest,
+    prompt_digest,
+    prompt_tokens,
+    salted,
+)
 from benchcard.runner.plan.window import Phases
 from benchcard.schema.card import load_card
 from benchcard.schema.digest import canonical_json
@@ -195,6 +203,13 @@ def test_a_row_is_written_in_canonical_json(
     digest = "0123456789abcdef" * 4
     wanted = [*key, index, phase, *maybe, prefix, inputs, outputs, digest]
     assert canonical_row(key, request, digest) == canonical_json(wanted)
+
+
+def test_the_digest_of_a_planned_prompt_is_that_of_its_tokens(card: dict[str, Any]) -> None:
+    for request in plan_requests(card, 11, 1, 1)[:50]:
+        assert planned_digest(11, 1, 1, request) == prompt_digest(prompt_tokens(11, 1, 1, request))
+        alone = replace(request, prefix_tokens=0, prefix_group=None)
+        assert planned_digest(11, 1, 1, alone) == prompt_digest(prompt_tokens(11, 1, 1, alone))
 
 
 def test_many_prompts_on_several_cores_are_the_same(card: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
