@@ -14,6 +14,7 @@ import polars as pl
 
 from .checks import CheckResult, check_cell
 from .goodput import Judgement, judge
+from .lengths import PromptLengths, prompt_lengths
 from .metrics import Measured, Value, measure
 from .quantities import Quantities, output_tokens, quantities
 from .read import Block, Bundle, Cell
@@ -54,6 +55,7 @@ class CellResult:
     other_count: int
     short: int
     again: int
+    prompts: PromptLengths
 
     @property
     def failed_checks(self) -> list[str]:
@@ -166,7 +168,7 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
     return CellResult(
         cell, check_cell(view), measure(measured), judgement, measured.window_s, _curves(found), _other_count(attempts),
         _short(attempts) if (bundle.card["workload"].get("sampling") or {}).get("ignore_eos") else 0,
-        attempts.filter(pl.col("tries") > 1).height,
+        attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from . import wording
 from .card import ARMS
 from .cells import Reading
 from .instrument import measuring_client
+from .lengths import in_words
 from .read import Bundle
 from .records import Record
 
@@ -36,6 +37,7 @@ def conditions(reading: Reading) -> list[Record]:
         _row("window", window(card)),
         _row("objectives", objectives(card)),
         _row("token counts", token_counts(reading), "observed"),
+        _row("prompt lengths", in_words(cell.prompts for cell in reading.used()), "observed"),
         _row("blocks", f"{sum(block.used for block in reading.blocks)} of {reading.wanted} used", "observed"),
         _row("server restarts", plain((card["system"].get("launch") or {}).get("restart", "not declared"))),
         _row("steady state", "not examined by this revision of the analysis", "unknown"),
@@ -167,7 +169,16 @@ def arrivals(card: Record) -> str:
     process = str(facts.get("process"))
     if process == "closed":
         return f"closed loop, think time {plain(facts.get('think_time', 0.0))} s"
-    return f"open loop, {process}" + (f", burstiness {plain(facts['burstiness'])}" if "burstiness" in facts else "")
+    details = {
+        "gamma": lambda: f" with burstiness {plain(facts['burstiness'])}",
+        "bursts": lambda: f" of {plain(facts['size'])} requests",
+        "ramp": lambda: f" from {facts['from']:.6g} of the load at the start to the load at the window's end",
+        "profile": lambda: (
+            f" of {', '.join(f'{level:.4g}' for level in facts['levels'])} times the load, every "
+            f"{plain(facts['period'])} s"
+        ),
+    }
+    return f"open loop, {process}" + (details[process]() if process in details else "")
 
 
 def window(card: Record) -> str:

@@ -153,8 +153,10 @@ def _computed(filled: Filled) -> None:
     path = filled.get("system", "model", "path")
     named = "atlas-70b" if filled.engine == "simulated" else path.rstrip("/").rpartition("/")[2] if path else None
     filled.default(("system", "model", "name"), named)
-    if filled.get("workload", "arrivals", "process") != "closed":
-        filled.forget(("workload", "arrivals", "think_time"))
+    arrivals = filled.get("workload", "arrivals") or {}
+    for key in [key for key in arrivals if key != "process"]:
+        if key != "think_time" or arrivals.get("process") != "closed":
+            filled.forget(("workload", "arrivals", key))
     restart = filled.get("system", "launch", "restart")
     if filled.engine != "openai" and restart is not None:
         filled.default(("system", "launch", "idle"), None if restart == "never" else "stopped")

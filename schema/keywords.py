@@ -72,7 +72,7 @@ def _not_yet_when(validator: Any, cases: list[dict[str, Any]], instance: Any, sc
 def _words(_validator: Any, options: list[str], instance: Any, schema: dict[str, Any]) -> Errors:
     if not isinstance(instance, str) or instance in options:
         return
-    others = {"array": "a list of loads", "integer": "a number"}
+    others = {"array": "a list of loads", "integer": "a number", "number": "a number"}
     also = [phrase for type_, phrase in others.items() if type_ in schema.get("type", [])]
     yield _error(show(instance), words([*also, *options]), did_you_mean(instance, options))
 

@@ -110,9 +110,6 @@ def flags(values: dict[str, Any] | None) -> dict[str, Any]:
 
 def _workload(values: dict[str, Any]) -> dict[str, Any]:
     rate = values.get("loads") is not None
-    arrivals = values["arrivals"]
-    if arrivals["process"] != "closed":
-        arrivals = {"process": arrivals["process"]}
     point = values.get("operating_point")
     cap = values["client"]["in_flight"]
     client = values["client"] | {"in_flight": None if cap == "unlimited" else cap}
@@ -120,7 +117,7 @@ def _workload(values: dict[str, Any]) -> dict[str, Any]:
     if prefix is not None and prefix["documents"] == "unlimited":
         prefix = prefix | {"documents": None}
     return {
-        "arrivals": arrivals,
+        "arrivals": values["arrivals"],
         "load_kind": "rate" if rate else "concurrency",
         "loads": [float(load) for load in values["loads" if rate else "concurrency"]],
         "operating_point": None if point is None else float(point),

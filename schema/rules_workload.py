@@ -8,6 +8,9 @@ from .defaults import Filled
 from .errors import Problem
 from .quantity import format_quantity
 
+#: how far the mean of a profile's levels may be from 100%: what rounding of percentages leaves
+_ROUNDING = 1e-6
+
 
 def _loads_fit_arrivals(filled: Filled) -> Iterator[Problem]:
     """An open loop has rates; a closed one has a number of clients."""
@@ -19,10 +22,56 @@ def _loads_fit_arrivals(filled: Filled) -> Iterator[Problem]:
         found = f"{wrong} with {process} arrivals"
         example = "concurrency: [1, 4, 16]" if process == "closed" else "loads: [2 req/s, 4 req/s]"
         yield filled.problem(("workload", wrong), found, example, at_key=True)
-    if process != "closed" and filled.on_card("workload", "arrivals", "think_time"):
-        found = f"think_time with {process} arrivals"
-        hint = "it belongs to process: closed"
-        yield filled.problem(("workload", "arrivals", "think_time"), found, "no such key", hint, at_key=True)
+
+
+#: the keys of arrivals that belong to one process, and whether it can do without
+_ARRIVAL_KEYS = {
+    "think_time": ("closed", False), "burstiness": ("gamma", True), "size": ("bursts", True), "from": ("ramp", True),
+    "levels": ("profile", True), "period": ("profile", True),
+}  # fmt: skip
+_EXAMPLES = {
+    "burstiness": "0.5", "size": "16", "from": "20%", "levels": "[50%, 150%]", "period": "60 s",
+}  # fmt: skip
+
+
+def _arrivals_have_their_keys(filled: Filled) -> Iterator[Problem]:
+    """Each process has keys of its own."""
+    process = filled.get("workload", "arrivals", "process")
+    if process is None:
+        return
+    for key, (belongs_to, needed) in _ARRIVAL_KEYS.items():
+        path = ("workload", "arrivals", key)
+        there = filled.on_card(*path)
+        if there and process != belongs_to:
+            hint = f"it belongs to process: {belongs_to}"
+            yield filled.problem(path, f"{key} with {process} arrivals", "no such key", hint, at_key=True)
+        elif needed and not there and process == belongs_to:
+            found = f"{process} without {key}"
+            yield filled.problem(("workload", "arrivals"), found, f"the key {key}, as in {key}: {_EXAMPLES[key]}")
+
+
+def _profile_has_the_load_as_its_mean(filled: Filled) -> Iterator[Problem]:
+    path = ("workload", "arrivals", "levels")
+    levels = filled.get(*path)
+    if not filled.on_card(*path) or not levels or None in levels:
+        return
+    mean = sum(levels) / len(levels)
+    if abs(mean - 1) > _ROUNDING:
+        found = f"levels with a mean of {format_quantity('fraction', round(mean, 6))}"
+        yield filled.problem(path, found, "a mean of 100%", "the load is the mean rate")
+
+
+#: processes for which the window must be a time, and why
+_BY_TIME = {"ramp": "the ramp ends with the window", "bursts": "a count would cut a burst in two"}
+
+
+def _window_fits_arrivals(filled: Filled) -> Iterator[Problem]:
+    process = filled.get("workload", "arrivals", "process")
+    for part in ("warmup", "measure") if process in _BY_TIME else ():
+        path = ("workload", "window", part)
+        if "requests" in (filled.get(*path) or {}):
+            found = f"a number of requests with {process} arrivals"
+            yield filled.problem(path, found, "a duration", _BY_TIME[process])
 
 
 def _drain_outlasts_timeout(filled: Filled) -> Iterator[Problem]:
@@ -104,6 +153,9 @@ def _cache_can_be_cold(filled: Filled) -> Iterator[Problem]:
 
 WORKLOAD_RULES = (
     _loads_fit_arrivals,
+    _arrivals_have_their_keys,
+    _profile_has_the_load_as_its_mean,
+    _window_fits_arrivals,
     _drain_outlasts_timeout,
     _timeouts_are_ordered,
     _cap_is_of_one_process,

@@ -165,6 +165,7 @@ def _standard(keyword: str, wanted: Any, value: Any, schema: Schema) -> tuple[st
         return words(options), did_you_mean(value, texts)
     bounds = {
         "minimum": f"at least {wanted}",
+        "exclusiveMinimum": f"more than {wanted}",
         "maximum": f"at most {wanted}",
         "minItems": f"at least {wanted} of them",
         "minLength": "some text" if wanted == 1 else f"at least {wanted} characters",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 from statistics import NormalDist
 
 import numpy as np
@@ -39,6 +40,18 @@ class Stream:
     def exponential_ns(self, n: int, rate: float) -> list[int]:
         """n gaps of a Poisson process of `rate` per second, each rounded to whole nanoseconds."""
         return [round(-math.log(u) / rate * 1e9) for u in self.uniforms(n)]
+
+    def gammas(self, shape: float) -> Iterator[float]:
+        """Numbers of a gamma distribution with this shape and scale 1, without end: the rejection method of Marsaglia
+        and Tsang ("A simple method for generating gamma variables", ACM TOMS 26, 2000), which needs but normal and
+        uniform numbers; a shape below 1 by way of shape + 1."""
+        d = (shape if shape >= 1 else shape + 1) - 1 / 3
+        c = 1 / math.sqrt(9 * d)
+        while True:
+            x, u, w = self.normals(1)[0], self.uniforms(1)[0], self.uniforms(1)[0]
+            v = (1 + c * x) ** 3
+            if v > 0 and math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
+                yield d * v if shape >= 1 else d * v * w ** (1 / shape)
 
     def normals(self, n: int) -> list[float]:
         """n standard normal numbers."""

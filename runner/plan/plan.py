@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...schema.digest import canonical_json, digest_json
+from ...schema.digest import digest_json
 from ...schema.versions import PLAN_VERSION
 from ..files import write_json, write_parquet
 from .blocks import Block, Cell, plan_blocks
-from .requests import PlannedRequest, plan_requests, prompt_digest, prompt_tokens
+from .prompts import prompt_digests
+from .requests import PlannedRequest, plan_requests
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,12 +49,13 @@ class Plan:
         """Every cell in planned order, spares last."""
         return [cell for block in self.blocks for cell in block.cells]
 
+    @cached_property
     def requests_digest(self) -> str:
         """SHA-256 over the content of every planned request: it does not depend on how the Parquet file is written."""
         sha = hashlib.sha256()
         for key, requests in self.requests.items():
             for request, prompt in zip(requests, self.prompt_digests[key], strict=True):
-                sha.update(canonical_json([*key, *asdict(request).values(), prompt]))
+                sha.update(canonical_row(key, request, prompt))
         return "sha256:" + sha.hexdigest()
 
     def as_json(self) -> dict[str, Any]:
@@ -65,7 +68,7 @@ class Plan:
             "seed_source": self.seed_source,
             "blocks": [block.as_json() for block in self.blocks],
             "cells": [asdict(cell) for cell in self.cells()],
-            "requests_digest": self.requests_digest(),
+            "requests_digest": self.requests_digest,
         }
 
     def digest(self) -> str:
@@ -88,6 +91,17 @@ class Plan:
         return pl.DataFrame(rows, schema={name: getattr(pl, kind) for name, kind in REQUEST_COLUMNS.items()})
 
 
+def canonical_row(key: tuple[int, int], request: PlannedRequest, prompt: str) -> bytes:
+    """The canonical JSON (RFC 8785) of a row, written out: a plan has a million of them."""
+    offset, client, group = (
+        "null" if value is None else value for value in (request.offset_ns, request.client, request.prefix_group)
+    )
+    return (
+        f'[{key[0]},{key[1]},{request.index},"{request.phase}",{offset},{client},{group},{request.prefix_tokens},'
+        f'{request.input_tokens},{request.output_tokens},"{prompt}"]'
+    ).encode()
+
+
 def make_plan(card: dict[str, Any], card_digest: str, seed: int | None = None, seed_source: str = "card") -> Plan:
     """Card + seed -> every cell in order and every request: pure, and the same on any machine.
 
@@ -97,10 +111,7 @@ def make_plan(card: dict[str, Any], card_digest: str, seed: int | None = None, s
     blocks = plan_blocks(card, actual_seed)
     keys = [(block.block, point) for block in blocks for point in range(1, len(card["workload"]["loads"]) + 1)]
     requests = {key: plan_requests(card, actual_seed, *key) for key in keys}
-    digests = {
-        key: [prompt_digest(prompt_tokens(actual_seed, *key, request)) for request in rows]
-        for key, rows in requests.items()
-    }
+    digests = prompt_digests(card, actual_seed, requests)
     return Plan(card, card_digest, actual_seed, seed_source, blocks, requests, digests)
 
 

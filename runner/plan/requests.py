@@ -7,11 +7,13 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from . import arrivals
 from .draws import Stream, zipf_cumulative
 from .window import Phases
 
@@ -24,7 +26,7 @@ CLOSED_LOOP_DRAIN_PER_CLIENT = 64
 SALT_TOKENS = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlannedRequest:
     """One request of the plan. Lengths in tokens; `input_tokens` includes the prefix. `offset_ns` counts from the
     cell's start (open loop) and is None in a closed loop, where request i belongs to client i mod concurrency."""
@@ -60,14 +62,41 @@ def plan_requests(card: dict[str, Any], seed: int, block: int, load_point: int) 
 
 def prompt_tokens(seed: int, block: int, load_point: int, request: PlannedRequest) -> npt.NDArray[np.int32]:
     """The token ids of a planned prompt, before any salt: the document's text, then the request's own."""
-    own = Stream(seed, "prompt", block, load_point, request.index).token_ids(
-        request.input_tokens - request.prefix_tokens
-    )
+    own = _own_tokens(seed, block, load_point, request)
     if not request.prefix_tokens:
         return own
     # A document of its own for each request where documents are unlimited: its group is then its index.
-    document = Stream(seed, "document", block, load_point, request.prefix_group).token_ids(request.prefix_tokens)
-    return np.concatenate([document, own])
+    return np.concatenate([_document(seed, block, load_point, request.prefix_group, request.prefix_tokens), own])
+
+
+def planned_digest(seed: int, block: int, load_point: int, request: PlannedRequest) -> str:
+    """`prompt_digest(prompt_tokens(…))`, with a shared document read once for all its requests."""
+    own = _own_tokens(seed, block, load_point, request)
+    if not request.prefix_tokens:
+        return prompt_digest(own)
+    sha = _document_hash(seed, block, load_point, request.prefix_group, request.prefix_tokens).copy()
+    sha.update(_little_endian(own))
+    return sha.hexdigest()
+
+
+def _own_tokens(seed: int, block: int, load_point: int, request: PlannedRequest) -> npt.NDArray[np.int32]:
+    """What follows the document."""
+    stream = Stream(seed, "prompt", block, load_point, request.index)
+    return stream.token_ids(request.input_tokens - request.prefix_tokens)
+
+
+@lru_cache(maxsize=4096)
+def _document_hash(seed: int, block: int, load_point: int, group: int | None, tokens: int) -> hashlib._Hash:
+    return hashlib.sha256(_little_endian(_document(seed, block, load_point, group, tokens)))
+
+
+def _little_endian(tokens: npt.NDArray[np.int32]) -> bytes:
+    return tokens.astype("<i4").tobytes()
+
+
+@lru_cache(maxsize=4096)
+def _document(seed: int, block: int, load_point: int, group: int | None, tokens: int) -> npt.NDArray[np.int32]:
+    return Stream(seed, "document", block, load_point, group).token_ids(tokens)
 
 
 def salted(tokens: npt.NDArray[np.int32], salt: str | None) -> npt.NDArray[np.int32]:
@@ -82,37 +111,24 @@ def salted(tokens: npt.NDArray[np.int32], salt: str | None) -> npt.NDArray[np.in
 
 def prompt_digest(tokens: npt.NDArray[np.int32]) -> str:
     """SHA-256 (hex) over the prompt's token ids as little-endian int32."""
-    return hashlib.sha256(tokens.astype("<i4").tobytes()).hexdigest()
+    return hashlib.sha256(_little_endian(tokens)).hexdigest()
 
 
 def _open_loop(
     workload: dict[str, Any], rate: float, key: tuple[int, int, int]
 ) -> Iterator[tuple[str, int | None, int | None]]:
-    """(phase, offset_ns, client) of each arrival. Gaps are rounded to ns and integers summed, so no machine differs."""
+    """(phase, offset_ns, client) of each arrival."""
     window = workload["window"]
     drain_ns = round(window["drain"] * 1e9)
-    gaps = _gaps(workload["arrivals"]["process"], rate, key)
-    now = 0
     phases = Phases(window)
     end_of_measure: int | None = None
-    for index in range(10**9):
-        now += next(gaps)
+    for index, now in enumerate(arrivals.offsets(workload["arrivals"], rate, window, key)):
         phase = phases.of(index, now)
         if phase == "drain":
             end_of_measure = now if end_of_measure is None else end_of_measure
             if now - end_of_measure > drain_ns:
                 return
         yield phase, now, None
-
-
-def _gaps(process: str, rate: float, key: tuple[int, int, int]) -> Iterator[int]:
-    if process == "constant":
-        gap = round(1e9 / rate)
-        while True:
-            yield gap
-    stream = Stream(key[0], "arrivals", *key[1:])
-    while True:
-        yield from stream.exponential_ns(256, rate)
 
 
 def _closed_loop(workload: dict[str, Any], concurrency: float) -> Iterator[tuple[str, int | None, int | None]]:

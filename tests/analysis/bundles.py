@@ -472,6 +472,7 @@ def _event(cell: Cell, planned: Row, ttft_ms: float) -> Row:
         "phase": planned["phase"],
         "prompt_digest": planned["prompt_digest"],
         "asked_input_tokens": planned["input_tokens"],
+        "input_tokens": planned["input_tokens"],
         "asked_output_tokens": planned["output_tokens"],
         "queued": row["scheduled"] + 50_000,
         "sent": row["scheduled"] + 100_000,

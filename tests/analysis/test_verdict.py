@@ -365,6 +365,30 @@ def test_a_run_with_nothing_in_it(tmp_path: Path) -> None:
     assert {"identity of baseline", "identity of candidate"} <= unknown
 
 
+def test_prompts_that_the_server_counts_otherwise(tmp_path: Path) -> None:
+    """A chat template adds 7 tokens: planned and counted stand side by side, and the difference is a condition."""
+
+    def prompt_row(name: str, excess: Callable[[Row], int | None]) -> str:
+        def rows(_: Cell, events: list[Row]) -> list[Row]:
+            return [
+                row | {"input_tokens": None if (more := excess(row)) is None else row["asked_input_tokens"] + more}
+                for row in events
+            ]
+
+        conditions = analyse(build(tmp_path / name, rows=rows))["conditions"]
+        return str(next(row["value"] for row in conditions if row["name"] == "prompt lengths"))
+
+    assert prompt_row("none", lambda row: 0) == "as planned in all 2400 replies that count them"
+    assert prompt_row("seven", lambda row: 7) == (
+        "not as planned in 2400 of 2400 replies: the server counts +7 tokens; both are kept"
+    )
+    # Of a cell's counted attempts, index 50 lies in every cell: 32 cells.
+    assert prompt_row("some", lambda row: {50: -1, 52: 9}.get(row["index"], 0)) == (
+        "not as planned in 64 of 2400 replies: the server counts -1 to +9 tokens; both are kept"
+    )
+    assert prompt_row("unknown", lambda row: None) == "unknown (no reply says how many tokens its prompt had)"
+
+
 def test_what_the_client_was_is_a_condition(tmp_path: Path) -> None:
     """Up to which load it was seen to be right, what it did without, and how many attempts took more than one try."""
     conditions = {row["name"]: row["value"] for row in analyse(build(tmp_path / "plain"))["conditions"]}

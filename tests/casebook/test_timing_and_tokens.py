@@ -87,3 +87,16 @@ def test_13_an_output_shorter_than_asked_is_seen() -> None:
     short = stream((10, content("a") + content("b") + FIN + usage(5) + DONE))
     found = row(short, asked=100)
     assert (found["asked_output_tokens"], found["output_tokens"], found["finish_reason"]) == (100, 5, "stop")
+
+
+def test_14_the_servers_count_of_a_prompt_stands_beside_the_planned_one() -> None:
+    """The server counts 7 tokens more than planned: both are kept, and the difference is reported."""
+    from benchcard.analysis.lengths import in_words, prompt_lengths
+
+    more = event({"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 1}})
+    frame = rows(*[attempt(stream((10, content("a") + FIN + more + DONE)), i) for i in range(3)])
+    assert frame["asked_input_tokens"].to_list() == [5, 5, 5]
+    assert frame["input_tokens"].to_list() == [12, 12, 12]
+    assert in_words([prompt_lengths(frame)]) == (
+        "not as planned in 3 of 3 replies: the server counts +7 tokens; both are kept"
+    )

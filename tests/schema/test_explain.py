@@ -55,7 +55,7 @@ keys below it:
 def test_a_page_of_what_is_not_yet_supported() -> None:
     assert "status:   not yet supported: A/A blocks" in explain("method.aa")
     assert "status:   not yet supported: quality gates" in explain("quality")
-    assert "status:   not yet supported: gamma arrivals" in explain("workload.arrivals.process")
+    assert "status:   not yet supported: arrivals replayed from a trace" in explain("workload.arrivals.process")
 
 
 @pytest.mark.parametrize("path", KEYS)

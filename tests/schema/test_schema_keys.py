@@ -15,7 +15,7 @@ SCHEMA: dict[str, Any] = json.loads(
 )
 STANDARD = {
     *("$schema", "$id", "$comment", "$defs", "$ref", "title", "description", "default", "not"),
-    *("type", "enum", "const", "pattern", "minLength", "maxLength", "minimum", "maximum"),
+    *("type", "enum", "const", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum"),
     *("minItems", "uniqueItems", "items"),
     *("properties", "required", "additionalProperties", "propertyNames"),
 }

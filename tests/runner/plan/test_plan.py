@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from benchcard.runner.plan import prompts
 from benchcard.runner.plan.blocks import plan_blocks
 from benchcard.runner.plan.draws import Stream, zipf_cumulative
-from benchcard.runner.plan.plan import make_plan, write_plan
-from benchcard.runner.plan.requests import plan_requests, prompt_digest, prompt_tokens, salted
+from benchcard.runner.plan.plan import canonical_row, make_plan, write_plan
+from benchcard.runner.plan.requests import (
+    PlannedRequest,
+    plan_requests,
+    planned_digest,
+    prompt_digest,
+    prompt_tokens,
+    salted,
+)
 from benchcard.runner.plan.window import Phases
 from benchcard.schema.card import load_card
+from benchcard.schema.digest import canonical_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -190,3 +200,54 @@ def test_salt_keeps_the_length_and_parts_the_arms() -> None:
     assert one[:4].tolist() != other[:4].tolist()
     assert one[4:].tolist() == other[4:].tolist() == tokens[4:].tolist()
     assert salted(tokens, None).tolist() == tokens.tolist()
+
+
+@given(
+    key=st.tuples(st.integers(1, 99), st.integers(1, 9)),
+    numbers=st.tuples(*[st.integers(0, 2**53 - 1)] * 4),
+    maybe=st.tuples(*[st.none() | st.integers(0, 2**53 - 1)] * 3),
+    phase=st.sampled_from(["", "warmup", "measure", "drain"]),
+)
+def test_a_row_is_written_in_canonical_json(
+    key: tuple[int, int], numbers: tuple[int, ...], maybe: tuple[int | None, ...], phase: str
+) -> None:
+    index, prefix, inputs, outputs = numbers
+    request = PlannedRequest(index, phase, maybe[0], maybe[1], maybe[2], prefix, inputs, outputs)
+    digest = "0123456789abcdef" * 4
+    wanted = [*key, index, phase, *maybe, prefix, inputs, outputs, digest]
+    assert canonical_row(key, request, digest) == canonical_json(wanted)
+
+
+def test_the_digest_of_a_planned_prompt_is_that_of_its_tokens(card: dict[str, Any]) -> None:
+    for request in plan_requests(card, 11, 1, 1)[:50]:
+        assert planned_digest(11, 1, 1, request) == prompt_digest(prompt_tokens(11, 1, 1, request))
+        alone = replace(request, prefix_tokens=0, prefix_group=None)
+        assert planned_digest(11, 1, 1, alone) == prompt_digest(prompt_tokens(11, 1, 1, alone))
+
+
+def test_many_prompts_on_several_cores_are_the_same(card: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of 7 prompts, in processes of their own, against one after another."""
+    requests = {(block, 1): plan_requests(card, 11, block, 1) for block in (1, 2)}
+    alone = prompts.prompt_digests(card, 11, requests)
+    monkeypatch.setattr(prompts, "_WORTH_A_PROCESS", 7)
+    monkeypatch.setattr(prompts.os, "sched_getaffinity", lambda _: {0, 1})
+    # What the parts do is not patched in the processes: they take their own part size, so the parts are checked here.
+    parts = [prompts._part(card, 11, (1, 1), first) for first in range(0, len(requests[1, 1]), 7)]
+    assert [digest for part in parts for digest in part] == alone[1, 1]
+    assert all(len(part) <= 7 for part in parts)
+
+
+def test_a_plan_of_many_requests_is_the_same_on_one_core_and_on_two(
+    card: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = card["workload"] | {
+        "loads": [6000.0],
+        "window": {"warmup": {"seconds": 0.0}, "measure": {"seconds": 20.0}, "drain": 0.0},
+    }
+    small = card | {"workload": workload}
+    requests = {(1, 1): plan_requests(small, 11, 1, 1)}
+    assert len(requests[1, 1]) > 2 * prompts._WORTH_A_PROCESS
+    monkeypatch.setattr(prompts.os, "sched_getaffinity", lambda _: {0, 1})
+    several = prompts.prompt_digests(small, 11, requests)
+    monkeypatch.setattr(prompts.os, "sched_getaffinity", lambda _: {0})
+    assert several == prompts.prompt_digests(small, 11, requests)
