@@ -15,11 +15,19 @@ TOKENS_PER_S, REQUESTS_PER_S, STREAMS = 50_000, 1_000, 512
 @dataclass(frozen=True)
 class Demand:
     """What the heaviest load point asks of the client. A closed loop's rates depend on the server: None. An open loop
-    has at most as many streams as start within timeout_total."""
+    has at most as many streams as start within timeout_total. `peak` is its highest rate over its mean rate, `clumping`
+    the variance of its counts over their mean (1: Poisson)."""
 
     tokens_per_s: float | None
     requests_per_s: float | None
     streams: int
+    peak: float = 1.0
+    clumping: float = 1.0
+
+    def busiest_second(self) -> float:
+        """Requests in the busiest second of an open loop: five standard deviations above its mean at the peak."""
+        at_peak = (self.requests_per_s or 0.0) * self.peak
+        return at_peak + 5 * math.sqrt(at_peak * self.clumping)
 
 
 def demand(card: dict[str, Any]) -> Demand:
@@ -30,7 +38,16 @@ def demand(card: dict[str, Any]) -> Demand:
         return Demand(None, None, round(heaviest))
     output = workload["requests"]["lengths"]["output"]
     mean = output["median"] * math.exp(output["sigma"] ** 2 / 2)  # of a lognormal
-    return Demand(heaviest * mean, heaviest, math.ceil(heaviest * workload["client"]["timeout_total"]))
+    streams = math.ceil(heaviest * workload["client"]["timeout_total"])
+    return Demand(heaviest * mean, heaviest, streams, *_irregularity(workload["arrivals"]))
+
+
+def _irregularity(arrivals: dict[str, Any]) -> tuple[float, float]:
+    """(peak, clumping) of an arrival process."""
+    peak = max(arrivals.get("levels") or [1.0])
+    burstiness = arrivals.get("burstiness", 1.0)
+    clumping = 0.0 if burstiness == "infinite" else max(arrivals.get("size", 1.0), 1 / burstiness)
+    return peak, clumping
 
 
 def workers_of(card: dict[str, Any], cores: int | None = None) -> int:

@@ -65,18 +65,11 @@ def run_grid(demand: Demand) -> list[Load]:
         tried = [streams_load(streams, rate) for rate in TOKENS_PER_S]
     else:
         ladder = [number for number in STREAMS if LEAST_STREAMS <= number < streams]
-        requests = demand.requests_per_s or 1.0
-        busiest = demand.tokens_per_s * _busiest(requests) / requests
+        busiest = demand.tokens_per_s * demand.busiest_second() / (demand.requests_per_s or 1.0)
         rate = max(busiest * 1.2, LEAST_TOKENS_PER_S)
         tried = [streams_load(number, rate) for number in [*ladder, streams]]
     closed = {(load.streams, load.itl_ms): replace(load, lockstep=True) for load in tried}
-    mean = demand.requests_per_s or 0.0
-    return [*closed.values(), rate_load(max(LEAST_RATE, _busiest(mean) * 1.2))]
-
-
-def _busiest(per_s: float) -> float:
-    """What Poisson arrivals of this rate reach in their busiest second: five standard deviations above the mean."""
-    return per_s + 5 * math.sqrt(per_s)
+    return [*closed.values(), rate_load(max(LEAST_RATE, demand.busiest_second() * 1.2))]
 
 
 def calibrate(

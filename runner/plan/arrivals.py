@@ -54,8 +54,8 @@ def _bursts(arrivals: dict[str, Any], rate: float, _: dict[str, Any], key: Key) 
 
 def _ramp(arrivals: dict[str, Any], rate: float, window: dict[str, Any], key: Key) -> Iterator[int]:
     """Poisson, its rate in a straight line from `from` x load at the cell's start to the load at the window's end."""
-    low = arrivals["from"]
-    length = sum(window[part]["seconds"] for part in ("warmup", "measure"))
+    low: float = arrivals["from"]
+    length: float = sum(window[part]["seconds"] for part in ("warmup", "measure"))
     whole = rate * length * (low + 1) / 2  # expected arrivals until the ramp has reached the load
 
     def when(expected: float) -> float:
@@ -71,7 +71,8 @@ def _ramp(arrivals: dict[str, Any], rate: float, window: dict[str, Any], key: Ke
 def _profile(arrivals: dict[str, Any], rate: float, _: dict[str, Any], key: Key) -> Iterator[int]:
     """Poisson, its rate level after level in equal parts of `period`, over and over: load x level (their mean is
     1)."""
-    levels, period = arrivals["levels"], arrivals["period"]
+    levels: list[float] = arrivals["levels"]
+    period: float = arrivals["period"]
     part = period / len(levels)
     reached = [0.0, *itertools.accumulate(rate * level * part for level in levels)]
 

@@ -141,6 +141,7 @@ def card(loads: list[float], kind: str = "rate", **client: object) -> dict:
         "workload": {
             "loads": loads,
             "load_kind": kind,
+            "arrivals": {"process": "poisson"},
             "requests": {"lengths": lengths},
             "client": {"workers": "auto", "in_flight": None, "timeout_total": 60.0} | client,
         }
@@ -151,6 +152,17 @@ def test_how_many_workers() -> None:
     """One for each 50,000 tokens/s, 1,000 req/s or 512 streams; at most half of the cores; the card's own number."""
     assert demand(card([8.0, 100.0])) == Demand(20_000.0, 100.0, 6000)
     assert demand(card([8.0, 1024.0], "concurrency")) == Demand(None, None, 1024)
+    assert Demand(1.0, 100.0, 1).busiest_second() == 150
+    assert Demand(1.0, 50.0, 1, peak=2.0).busiest_second() == 150
+    assert Demand(1.0, 100.0, 1, clumping=4.0).busiest_second() == 200
+    for arrivals, irregular in (
+        ({"process": "gamma", "burstiness": 0.5}, (1.0, 2.0)),
+        ({"process": "gamma", "burstiness": "infinite"}, (1.0, 0.0)),
+        ({"process": "bursts", "size": 16}, (1.0, 16)),
+        ({"process": "profile", "levels": [0.5, 1.5], "period": 60.0}, (1.5, 1.0)),
+    ):
+        found = demand({"workload": card([8.0])["workload"] | {"arrivals": arrivals}})
+        assert (found.peak, found.clumping) == irregular
     assert workers_of(card([100.0]), cores=16) == 1
     assert workers_of(card([1000.0]), cores=16) == 4  # 200,000 tokens/s
     assert workers_of(card([1000.0]), cores=4) == 2
