@@ -13,7 +13,8 @@ class SseParser:
     """Feed it bytes in any cut; it returns the data of each event that they complete."""
 
     def __init__(self) -> None:
-        self._buffer = b""
+        #: pieces of the line that is not complete yet: joined once, or a long line in many pieces takes time squared
+        self._parts: list[bytes] = []
         self._data: list[bytes] = []
         self._skip_lf = False
         self._start = True
@@ -36,17 +37,21 @@ class SseParser:
             self._skip_lf = False
             if piece.startswith(b"\n"):
                 piece = piece[1:]
-        buffer = self._buffer + piece
+        if not self._start and b"\n" not in piece and b"\r" not in piece:
+            self._parts.append(piece)
+            return []
+        buffer = b"".join([*self._parts, piece])
         if self._start:
             if len(buffer) < 3 and _BOM.startswith(buffer):
-                self._buffer = buffer
+                self._parts = [buffer]
                 return []
             buffer = buffer.removeprefix(_BOM)
             self._start = False
         if b"\r" in buffer:
             self._skip_lf = buffer.endswith(b"\r")
             buffer = buffer.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, self._buffer = buffer.split(b"\n")
+        *lines, rest = buffer.split(b"\n")
+        self._parts = [rest]
         return lines
 
     def _field(self, line: bytes) -> None:

@@ -56,3 +56,13 @@ def test_byte_by_byte() -> None:
 @given(st.lists(st.binary(max_size=40), max_size=10))
 def test_no_bytes_raise(pieces: list[bytes]) -> None:
     assert all(isinstance(event, str) for event in parse(pieces))
+
+
+def test_a_long_line_in_many_pieces_is_joined_once() -> None:
+    """A hundred thousand pieces of a line: were each joined to all before it, this would copy 50 GB."""
+    parser = SseParser()
+    assert parser.feed(b"data: ") == []
+    for _ in range(100_000):
+        assert parser.feed(b"0123456789") == []
+    (event,) = parser.feed(b"\n\n")
+    assert event == "0123456789" * 100_000
