@@ -13,11 +13,8 @@ from ...schema.errors import InputError
 from ..descriptors import allow_many_descriptors
 from ..files import write_json
 from ..instrument.calibrate import calibrate, whole_grid
-from ..instrument.certificate import held, limits
+from ..instrument.certificate import LIMIT_ERROR_S, held
 from ..instrument.point import Client
-
-#: the error up to which the printed limits hold; a card has its own (validity.client_error)
-ERROR_S = 1e-3
 
 
 @click.command(
@@ -51,7 +48,7 @@ def _say(label: str, number: int, of: int) -> None:
 
 
 def _text(found: dict[str, Any]) -> str:
-    client, most = found["client"], limits(found["points"], ERROR_S)
+    client, most = found["client"], found["limits"]
     lines = [_HEAD, *(_row(point) for point in found["points"]), ""]
     lines.append("Errors: the client's figure less the server's. Held: TTFT p50 and p99 and ITL p99 within 1 ms.")
     lines.append("µs/token, µs/req: the client's whole CPU time over its tokens, and over its requests.")
@@ -76,7 +73,7 @@ def _row(point: dict[str, Any]) -> str:
         f"{load:<26}{point['tokens_per_s']:>11,.0f}{point['requests_per_s']:>9,.0f}"
         f"{_ms(point['ttft_p50_error']):>14}{_ms(point['itl_p99_error']):>13}{_ms(point['lag_p99']):>10}"
         f"{_ms(point['loop_lag_p99']):>14}{point['cpu']:>6.0%}{(point['cpu_per_token'] or 0) * 1e6:>10.1f}"
-        f"{(point['cpu_per_request'] or 0) * 1e6:>8.0f}  {'yes' if held(point, ERROR_S) else 'no'}"
+        f"{(point['cpu_per_request'] or 0) * 1e6:>8.0f}  {'yes' if held(point, LIMIT_ERROR_S) else 'no'}"
     )
 
 

@@ -133,6 +133,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert document == json.loads(path.read_text())
     assert document["certificate_version"] == 1
     assert document["client"]["costs"] == []
+    assert document["limits"] == {"error": 0.001, **limits(document["points"], 0.001)}
     assert [p["rate"] for p in document["points"] if p["rate"]] == [100.0, 1000.0]
     assert all(p["lost"] == 0 for p in document["points"])
     assert result.stderr.splitlines()[0].startswith("[1/")
