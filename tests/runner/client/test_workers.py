@@ -49,16 +49,21 @@ def test_a_closed_loop_counts_over_all_workers(tmp_path: Path, workers: int, win
         rows, load = drive(server.port, tmp_path, concurrency=3, requests=300, window=spec, workers=workers)
     taken = sorted(rows, key=lambda row: row["queued"])
     phases = [row["phase"] for row in taken]
-    assert phases == sorted(phases, key=["warmup", "measure", "drain"].index)
-    assert phases.count("warmup") == 6
+    if "requests" in window:
+        assert phases == sorted(phases, key=["warmup", "measure", "drain"].index)
+        assert phases.count("warmup") == 6
     counted = [row for row in taken if row["phase"] == "measure"]
     assert load.window_start is not None
     assert load.window_end is not None
-    assert all(load.window_start <= row["scheduled"] <= load.window_end for row in counted)
     if "requests" in window:
         assert len(counted) == 12
+        # The bounds are the scheduled times of the first counted and the first uncounted turn. (Turns of two workers
+        # may be taken in another order than they are scheduled in, by as long as a worker is late.)
         assert load.window_start == counted[0]["scheduled"]
+        uncounted = [row["scheduled"] for row in taken if row["phase"] == "drain"]
+        assert not uncounted or load.window_end == uncounted[0]
     else:
+        assert all(load.window_start <= row["scheduled"] < load.window_end for row in counted)
         assert load.window_end - load.window_start == 500_000_000
     for client in range(3):
         mine = [row for row in rows if row["index"] % 3 == client]
