@@ -26,6 +26,8 @@ TRIES = 3
 #: in a run: no fewer streams, tokens/s and req/s than these are tried, and no more streams, since each takes a file
 #: descriptor on either side
 LEAST_STREAMS, LEAST_TOKENS_PER_S, LEAST_RATE = 64, 10_000.0, 100.0
+#: req/s that are tried for a closed loop, whose rate is the server's to decide
+CLOSED_RATE = 1000.0
 MOST_STREAMS = 4096
 
 Say = Callable[[str, int, int], None]
@@ -69,7 +71,8 @@ def run_grid(demand: Demand) -> list[Load]:
         rate = max(busiest * 1.2, LEAST_TOKENS_PER_S)
         tried = [streams_load(number, rate) for number in [*ladder, streams]]
     closed = {(load.streams, load.itl_ms): replace(load, lockstep=True) for load in tried}
-    return [*closed.values(), rate_load(max(LEAST_RATE, demand.busiest_second() * 1.2))]
+    requests = CLOSED_RATE if demand.requests_per_s is None else demand.busiest_second() * 1.2
+    return [*closed.values(), rate_load(max(LEAST_RATE, requests))]
 
 
 def calibrate(

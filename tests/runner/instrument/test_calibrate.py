@@ -98,6 +98,7 @@ def test_the_grids() -> None:
     assert round(arrivals.rate or 0, 1) == 324.9
     grid = run_grid(Demand(None, None, 128))
     assert [(load.streams, load.itl_ms) for load in grid[:-1]] == [(128, 5.12), (128, 2.56), (128, 2.0)]
+    assert grid[-1].rate == 1000
     assert run_grid(Demand(1.0, 1.0, 10**6))[-2].streams == module.MOST_STREAMS
     assert [load.streams for load in run_grid(Demand(1.0, 1.0, 8))] == [64, None]
 
