@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 from benchcard.schema.digest import digest_file
 
@@ -57,6 +58,10 @@ def test_kill_9_in_a_cell_then_resume(tmp_path: Path) -> None:
     began = [line["cell"] for line in lines if line["kind"] == "cell_started"]
     assert began == [*cells[1], *cells[2], *cells[3], *cells[4], *cells[5], *cells[6], *cells[7]]
     assert not (run / "events" / f"{killed}.parquet").exists()
+    # What the client had measured of the killed cell is kept, as evidence that nothing counts.
+    (line,) = [line for line in lines if line["kind"] == "cell_killed"]
+    kept = run / "events" / f"{killed}.parquet.killed"
+    assert (pl.read_parquet(kept).height if kept.exists() else 0) == line["salvaged"]
     assert not list((run / "events").glob(".*"))
     assert benchcard("audit", run).stdout.splitlines()[-1] == "nothing failed"
     used = [b["block"] for b in json.loads((run / "verdict.json").read_text())["blocks"] if b["used"]]
@@ -98,3 +103,22 @@ def test_a_log_line_cut_short_by_a_kill(tmp_path: Path, good_run: Path) -> None:
     lines = read_log(path)
     assert len(lines) == 4
     assert chain_faults(lines) == []
+
+
+def test_a_killed_cell_belongs_to_the_sitting_that_started_it(tmp_path: Path) -> None:
+    """Its times count from that sitting's epoch, however often the run was resumed, or its salvage interrupted."""
+    from benchcard.runner.attempts import AttemptLog
+    from benchcard.runner.execute import Execution
+    from benchcard.runner.measure import Session
+    from benchcard.runner.plan.blocks import Cell
+
+    execution = Execution.__new__(Execution)
+    execution.log = AttemptLog(tmp_path / "attempts.jsonl")
+    execution.session = Session(None, None, 999)  # type: ignore[arg-type]
+    for kind, fields in (
+        ("run_started", {"epoch_ns": 100}), ("cell_started", {"cell": "a"}), ("run_resumed", {"epoch_ns": 200}),
+        ("cell_started", {"cell": "b"}), ("run_resumed", {"epoch_ns": 300}), ("run_resumed", {"epoch_ns": 400}),
+    ):  # fmt: skip
+        execution.log.append(kind, **fields)
+    epochs = [execution._sitting_of(Cell(name, 1, "baseline", 1, 1.0)).epoch_ns for name in ("a", "b")]
+    assert epochs == [100, 200]

@@ -52,6 +52,19 @@ def test_a_reply_and_its_log(path: str) -> None:
     assert all(chunk.time >= at for chunk, at in zip(reply.chunks, row.times, strict=True))
 
 
+def test_in_lockstep_every_stream_gets_its_tokens_on_the_same_beat() -> None:
+    """The first token waits for the next multiple of the ITL: 20 ms after the arrival, then the next 50 ms beat."""
+    beat = 50_000_000
+    with Truth() as truth:
+        truth.reset(20, 50, lockstep=True)
+        for name in ("a", "b", "c"):
+            ask(truth.port, name, 4)
+        rows = truth.log().values()
+    for row in rows:
+        first = -(-(row.arrival + 20_000_000) // beat) * beat
+        assert all(at >= first + i * beat for i, at in enumerate(row.times))
+
+
 def test_a_reset_forgets_and_a_request_comes_once() -> None:
     with Truth() as truth:
         truth.reset(1, 1)
