@@ -225,7 +225,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "coalesced_chunks", "1", "share of the token-bearing chunks that came in one read with the chunk before",
         "Gaps between tokens are not what the server made them: relieve the client, or look for a buffer on the way.",
-        _card_limit("coalesced_chunks"), instrument.coalesced,
+        _card_limit("coalesced_chunks"), instrument.coalesced, instrument.has_chunks,
     ),
     Check(
         "certified_load", "1",

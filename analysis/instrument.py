@@ -37,13 +37,18 @@ def loop_lag(view: CellView) -> Observation:
 
 
 def coalesced(view: CellView) -> Observation:
-    """Chunks with the time of the one before / all chunks, of the counted attempts."""
+    """Chunks with the time of the one before / all chunks, of the counted attempts (where they have any)."""
     times = pl.col("chunk_times")
     together, chunks = view.counted.select(
         together=(times.list.diff(null_behavior="drop").list.eval(pl.element() == 0).list.sum()).sum(),
         chunks=times.list.len().sum(),
     ).row(0)
-    return (together or 0) / chunks if chunks else 0.0, None
+    return (together or 0) / chunks, None
+
+
+def has_chunks(view: CellView) -> bool:
+    """Whether any counted attempt got a token: else there is nothing that could have come together."""
+    return bool(view.counted["chunk_times"].list.len().sum())
 
 
 def certified(view: CellView) -> Observation:

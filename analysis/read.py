@@ -158,7 +158,8 @@ class Bundle:
             return None
         found = _json(path)
         require_version(found, "certificate_version", CERTIFICATE_VERSION, str(path))
-        need(found, "points", list, str(path))
+        for index, point in enumerate(need(found, "points", list, str(path))):
+            _check_point(point, f"{path}: points[{index}]")
         return found
 
     def certificates(self) -> list[Record]:
@@ -229,6 +230,17 @@ def _blocks(plan: Record, where: str) -> tuple[Block, ...]:
         spare = need(row, "spare", bool, f"{where}: block {number}")
         blocks.append(Block(number, spare, tuple(cells[name] for name in names)))
     return tuple(blocks)
+
+
+def _check_point(point: Any, where: str) -> None:
+    """A point of a certificate: loads are divided by, so they are above 0; an error may be null."""
+    for key in ("peak_in_flight", "tokens_per_s", "requests_per_s"):
+        if not 0 < need(point, key, (int, float), where) < float("inf"):
+            raise BundleError(f"{where}: {key} is {point[key]!r}; wanted a number above 0")
+    for key in ("lost", "tokens"):
+        need(point, key, int, where)
+    for key in ("ttft_p50_error", "ttft_p99_error", "itl_p99_error"):
+        need(point, key, (int, float, type(None)), where)
 
 
 def _json(path: Path) -> Record:

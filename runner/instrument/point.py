@@ -143,11 +143,11 @@ def _compare(pairs: Sequence[tuple[Attempt, Reply]]) -> dict[str, Any]:
     delay = np.concatenate([m - t for m, t in zip(mine, true, strict=True)]) / _S
     lag = np.array([a.queued - a.scheduled for a, _ in pairs]) / _S
     return {
-        "ttft_p50_error": _at(ttft, 50) - _at(ttft_true, 50),
-        "ttft_p99_error": _at(ttft, 99) - _at(ttft_true, 99),
-        "ttft_from_sent_p50_error": _at(from_sent, 50) - _at(ttft_true, 50),
-        "itl_p50_error": _at(itl, 50) - _at(itl_true, 50),
-        "itl_p99_error": _at(itl, 99) - _at(itl_true, 99),
+        "ttft_p50_error": _off(ttft, ttft_true, 50),
+        "ttft_p99_error": _off(ttft, ttft_true, 99),
+        "ttft_from_sent_p50_error": _off(from_sent, ttft_true, 50),
+        "itl_p50_error": _off(itl, itl_true, 50),
+        "itl_p99_error": _off(itl, itl_true, 99),
         "delay_p50": _at(delay, 50), "delay_p99": _at(delay, 99),
         "lag_p50": _at(lag, 50), "lag_p99": _at(lag, 99), "lag_max": float(lag.max()),
     }  # fmt: skip
@@ -156,8 +156,15 @@ def _compare(pairs: Sequence[tuple[Attempt, Reply]]) -> dict[str, Any]:
 _ERRORS = ("ttft_p50_error", "ttft_p99_error", "ttft_from_sent_p50_error", "itl_p50_error", "itl_p99_error")
 
 
-def _at(values: _Floats, percent: int) -> float:
-    return float(np.percentile(values, percent, method="inverted_cdf")) if len(values) else 0.0
+def _at(values: _Floats, percent: int) -> float | None:
+    return float(np.percentile(values, percent, method="inverted_cdf")) if len(values) else None
+
+
+def _off(mine: _Floats, true: _Floats, percent: int) -> float | None:
+    """The client's percentile less the server's; None where there is nothing to take one of (no gap in replies of one
+    token)."""
+    client, server = _at(mine, percent), _at(true, percent)
+    return None if client is None or server is None else client - server
 
 
 def _self(view: CellLoad, counted: Sequence[Attempt], log: dict[str, Reply]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from benchcard.analysis.cells import Reading, read_cells
 from benchcard.analysis.checks import CHECKS
 from benchcard.analysis.instrument import busiest_rate
 from benchcard.analysis.read import read_bundle
+from benchcard.analysis.records import BundleError
 from benchcard.analysis.validity import validity_rows
 from benchcard.runner.instrument import point as point_module
 
@@ -145,6 +147,32 @@ def test_chunks_that_come_together(tmp_path: Path) -> None:
     reading = with_rows(tmp_path / "two", together(3))
     assert failures(reading)[BROKEN] == ["coalesced_chunks"]
     assert observed(reading, "coalesced_chunks") == (pytest.approx(0.4), None)
+
+
+def test_where_no_token_came_none_came_together(tmp_path: Path) -> None:
+    lists = {name: [] for name in ("chunk_times", "chunk_tokens", "chunk_kinds", "chunk_bytes")}
+    gone = dict.fromkeys(("first_token", "first_answer_token", "last_token", "output_tokens", "finish_reason"))
+    reading = with_rows(tmp_path, each(lambda row: row | gone | lists | {"outcome": "http_error"}))
+    assert failures(reading)[BROKEN] == []
+    assert "coalesced_chunks" not in [
+        result.check.name for cell, results in reading.checked() if cell.cell == BROKEN for result in results
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tokens_per_s": 0.0}, "points[0]: tokens_per_s is 0.0; wanted a number above 0"),
+        ({"peak_in_flight": "many"}, "peak_in_flight is 'many'"),
+        ({"ttft_p50_error": "small"}, "ttft_p50_error is 'small'"),
+    ],
+)
+def test_a_certificate_that_is_none_is_refused(tmp_path: Path, change: Row, said: str) -> None:
+    root = build(tmp_path, one_block())
+    text = json.dumps({"certificate_version": 1, "points": [point(**change)]})
+    (root / "instrument" / "1.json").write_text(text)
+    with pytest.raises(BundleError, match=re.escape(said)):
+        read(root)
 
 
 def test_the_certificate_vouches_for_loads_that_held(tmp_path: Path) -> None:

@@ -47,6 +47,14 @@ def test_a_point_is_what_was_run(load: Load, workers: int) -> None:
         assert found["peak_in_flight"] >= 8
 
 
+def test_replies_of_one_token_have_no_gap() -> None:
+    with Truth() as truth:
+        found = measure_point(truth, Load(1, 2.0, 20, rate=200.0, spread=0.0), Client())
+    assert found["itl_p50_error"] is None
+    assert found["itl_p99_error"] is None
+    assert found["ttft_p50_error"] is not None
+
+
 def test_what_holds() -> None:
     assert held(point(), 0.001)
     assert not held(point(lost=1), 0.001)
