@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from .defaults import fill
+from .advice import advice
+from .defaults import fill, loads_of_a_trace
 from .digest import digest_json
 from .document import read_bytes, read_document
 from .errors import CardError, InputError, Problem
+from .inputs import Inputs, read_inputs
 from .node import Node, empty_values, merge
 from .phrase import show
 from .resolve import resolve
@@ -27,7 +30,9 @@ _LONGEST_CHAIN = 8
 class Card:
     """A card that validates. `resolved` is what card.resolved.json holds, `digest` its digest; `values` is nested as on
     the card, and `sources` says for each of its key paths: card, default, or extends FILE. `text` is the file's own;
-    `standalone` is the same, or, for a card that extends another, one text that resolves to the same without it."""
+    `standalone` is the same, or, for a card that extends another, one text that resolves to the same without it.
+    `inputs` says where the bytes of the files that it names are; `warnings` are what its author should know, and may
+    want."""
 
     path: str
     text: str
@@ -36,10 +41,15 @@ class Card:
     values: dict[str, Any]
     sources: Mapping[str, str]
     standalone: str
+    inputs: Inputs = field(default_factory=Inputs)
+    warnings: tuple[Problem, ...] = ()
 
 
-def load_card(path: str | os.PathLike[str], installed_revision: str | None = None) -> Card:
+def load_card(
+    path: str | os.PathLike[str], installed_revision: str | None = None, files: Mapping[str, Path] | None = None
+) -> Card:
     """Read, check and resolve a card. `analysis.revision: installed` becomes `installed_revision` if that is given.
+    `files`: where the files that the card names are, by the names it gives them, if not beside it (a bundle's).
 
     Raises CardError with every problem, sorted by place; InputError if the file cannot be read."""
     file = os.fspath(path)
@@ -51,6 +61,8 @@ def load_card(path: str | os.PathLike[str], installed_revision: str | None = Non
     _add(problems, empty_values(root))
     _add(problems, violations(root))
     filled = fill(root, file, {problem.path for problem in problems})
+    inputs = read_inputs(filled, files, problems)
+    loads_of_a_trace(filled)
     _add(problems, broken_rules(filled))
     if problems:
         raise CardError(problems)
@@ -59,7 +71,10 @@ def load_card(path: str | os.PathLike[str], installed_revision: str | None = Non
     resolved = resolve(filled)
     text = data.decode("utf-8-sig")
     standalone = _standalone(root) if "extends" in root.mapping else text
-    return Card(file, text, resolved, digest_json(resolved), filled.values, filled.sources, standalone)
+    return Card(
+        file, text, resolved, digest_json(resolved), filled.values, filled.sources, standalone, inputs,
+        tuple(advice(filled)),
+    )  # fmt: skip
 
 
 def _read(file: str) -> bytes:

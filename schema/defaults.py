@@ -127,6 +127,13 @@ def _node(value: Any) -> Node:
     return Node(value, _NOWHERE)
 
 
+def loads_of_a_trace(filled: Filled) -> None:
+    """The load points of a trace that is slowed down: its mean rate divided by each factor, in requests per second."""
+    factors, rate = filled.get("workload", "slowdown"), filled.get("workload", "arrivals", "file")
+    if factors and isinstance(rate, dict) and None not in factors:
+        filled.default(("workload", "loads"), [rate["rate"] / factor for factor in factors])
+
+
 def _scalar(schema: Schema, value: Any) -> Any:
     """A scalar in its base form; None if it has none (the schema has said so already)."""
     try:
@@ -163,5 +170,10 @@ def _computed(filled: Filled) -> None:
     filled.default(("workload", "window", "drain"), filled.get("workload", "client", "timeout_total"))
     restarted = filled.engine != "openai" and restart != "never"
     filled.default(("workload", "cache_state"), "cold" if restarted else "fresh_prompts")
+    for name in filled.get("workload", "populations") or {}:
+        # What a population does not name is as in the workload: it has no defaults of its own.
+        for part in ("sampling", "objectives"):
+            for key in list(filled.get("workload", "populations", name, part) or {}):
+                filled.forget(("workload", "populations", name, part, key))
     for index, _ in enumerate(filled.get("guards") or []):
         filled.default(("guards", index, "at"), filled.get("claim", "at"))

@@ -28,7 +28,7 @@ def without_later_keys(found: dict[str, Any], again: Card) -> dict[str, Any]:
         if (
             here is not None
             and (there is None or path[-1] not in there)
-            and again.sources.get(dotted(path)) == "default"
+            and again.sources.get(dotted(path), "default") == "default"
         ):
             here.pop(path[-1], None)
     return resolved

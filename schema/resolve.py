@@ -13,7 +13,7 @@ _DIRECTIONS = ("must_rise_by", "must_fall_by", "may_rise_by", "may_fall_by", "at
 def resolve(filled: Filled) -> dict[str, Any]:
     """The resolved card of a filled one without problems. Absent parts are null; no key is missing."""
     values = filled.values
-    workload = _workload(values["workload"])
+    workload = _workload(values["workload"], filled)
     loads = workload["loads"]
     ab = values["kind"] == "ab"
     return {
@@ -108,28 +108,55 @@ def flags(values: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _workload(values: dict[str, Any]) -> dict[str, Any]:
+def _workload(values: dict[str, Any], filled: Filled) -> dict[str, Any]:
     rate = values.get("loads") is not None
     point = values.get("operating_point")
     cap = values["client"]["in_flight"]
     client = values["client"] | {"in_flight": None if cap == "unlimited" else cap}
-    prefix = values["requests"].get("prefix")
-    if prefix is not None and prefix["documents"] == "unlimited":
-        prefix = prefix | {"documents": None}
     return {
         "arrivals": values["arrivals"],
         "load_kind": "rate" if rate else "concurrency",
+        "slowdown": values["slowdown"],
         "loads": [float(load) for load in values["loads" if rate else "concurrency"]],
         "operating_point": None if point is None else float(point),
         "window": values["window"],
         "endpoint": values["endpoint"],
-        "requests": {"lengths": values["requests"]["lengths"], "prefix": prefix},
+        "populations": _populations(values, filled),
+        "requests": values["requests"] | {"prefix": _prefix(values["requests"].get("prefix"))},
         "modality": values["modality"],
         "priority": values["priority"],
         "sampling": values["sampling"],
         "cache_state": values["cache_state"],
         "client": client,
     }
+
+
+def _prefix(values: dict[str, Any] | None) -> dict[str, Any] | None:
+    unlimited = values is not None and values["documents"] == "unlimited"
+    return {**(values or {}), "documents": None} if unlimited else values
+
+
+def _populations(workload: dict[str, Any], filled: Filled) -> dict[str, Any] | None:
+    """Each population whole: what it does not name is the workload's (objectives: null where it has no own ones)."""
+    populations = workload["populations"]
+    if populations is None:
+        return None
+    return {
+        name: {
+            "share": own["share"],
+            "share_by_level": own["share_by_level"],
+            "lengths": own["lengths"] or workload["requests"]["lengths"],
+            "prefix": _prefix(own["prefix"] or workload["requests"]["prefix"]),
+            "priority": workload["priority"] if own["priority"] is None else own["priority"],
+            "sampling": workload["sampling"] | (own["sampling"] or {}),
+            "objectives": _own_objectives(own["objectives"], filled.values.get("objectives")),
+        }
+        for name, own in populations.items()
+    }
+
+
+def _own_objectives(own: dict[str, Any] | None, card: dict[str, Any] | None) -> dict[str, Any] | None:
+    return _objectives({**(card or {}), **own}) if own else None
 
 
 def _objectives(values: dict[str, Any] | None) -> dict[str, Any] | None:

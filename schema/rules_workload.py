@@ -22,15 +22,20 @@ def _loads_fit_arrivals(filled: Filled) -> Iterator[Problem]:
         found = f"{wrong} with {process} arrivals"
         example = "concurrency: [1, 4, 16]" if process == "closed" else "loads: [2 req/s, 4 req/s]"
         yield filled.problem(("workload", wrong), found, example, at_key=True)
+    if filled.on_card("workload", "slowdown") and process != "trace":
+        hint = "slowdown belongs to process: trace"
+        yield filled.problem(("workload", "slowdown"), f"slowdown with {process} arrivals", "loads", hint, at_key=True)
 
 
 #: the keys of arrivals that belong to one process, and whether it can do without
 _ARRIVAL_KEYS = {
     "think_time": ("closed", False), "burstiness": ("gamma", True), "size": ("bursts", True), "from": ("ramp", True),
-    "levels": ("profile", True), "period": ("profile", True),
+    "levels": ("profile", True), "period": ("profile", True), "file": ("trace", True), "format": ("trace", True),
+    "unit": ("trace", False), "hash_block": ("trace", False),
 }  # fmt: skip
 _EXAMPLES = {
     "burstiness": "0.5", "size": "16", "from": "20%", "levels": "[50%, 150%]", "period": "60 s",
+    "file": "traces/chat.jsonl", "format": "mooncake",
 }  # fmt: skip
 
 
@@ -63,15 +68,34 @@ def _profile_has_the_load_as_its_mean(filled: Filled) -> Iterator[Problem]:
 
 #: processes for which the window must be a time, and why
 _BY_TIME = {"ramp": "the ramp ends with the window", "bursts": "a count would cut a burst in two"}
+_TURNS_BY_TIME = "when a later turn comes, its conversation decides"
 
 
 def _window_fits_arrivals(filled: Filled) -> Iterator[Problem]:
     process = filled.get("workload", "arrivals", "process")
-    for part in ("warmup", "measure") if process in _BY_TIME else ():
+    turns = process != "closed" and filled.get("workload", "requests", "conversations") is not None
+    for part in ("warmup", "measure") if turns or process in _BY_TIME else ():
         path = ("workload", "window", part)
         if "requests" in (filled.get(*path) or {}):
-            found = f"a number of requests with {process} arrivals"
-            yield filled.problem(path, found, "a duration", _BY_TIME[process])
+            found = f"a number of requests with {'conversations' if turns else process + ' arrivals'}"
+            yield filled.problem(path, found, "a duration", _TURNS_BY_TIME if turns else _BY_TIME[process])
+
+
+def _window_within_trace(filled: Filled) -> Iterator[Problem]:
+    """A trace replayed past its end is no longer that trace. (Uncounted requests of the drain begin it anew.)"""
+    file, loads = filled.get("workload", "arrivals", "file"), filled.get("workload", "loads")
+    parts = [filled.get("workload", "window", part) for part in ("warmup", "measure")]
+    if not isinstance(file, dict) or not loads or None in (*loads, *parts):
+        return
+    for load in loads:
+        seconds = sum(part["seconds"] if "seconds" in part else part["requests"] / load for part in parts)
+        lasts = file["span"] * file["rate"] / load
+        if seconds > lasts:
+            found = f"warm-up and window of {format_quantity('duration', round(seconds, 3))}"
+            hint = f"{file['rows']} rows at {load:.4g} req/s last no longer"
+            wanted = f"at most {format_quantity('duration', round(lasts, 3))}, the trace's end"
+            yield filled.problem(("workload", "window", "measure"), found, wanted, hint)
+            return
 
 
 def _drain_outlasts_timeout(filled: Filled) -> Iterator[Problem]:
@@ -106,36 +130,6 @@ def _cap_is_of_one_process(filled: Filled) -> Iterator[Problem]:
         yield filled.problem(path, f"{cap} with {workers} workers", "workers: 1", "one process keeps the cap")
 
 
-def _requests_have_lengths(filled: Filled) -> Iterator[Problem]:
-    where = ("workload", "requests")
-    if filled.get(*where) is not None and not any(filled.on_card(*where, key) for key in ("lengths", "file")):
-        wanted = "the key lengths, as in lengths: {input: 64, output: 64}"
-        yield filled.problem((*where, "lengths"), "nothing", wanted)
-
-
-def _choice_needs_documents(filled: Filled) -> Iterator[Problem]:
-    prefix = ("workload", "requests", "prefix")
-    choice = filled.get(*prefix, "choice") or {}
-    if filled.get(*prefix, "documents") == "unlimited" and choice.get("law") == "zipf":
-        yield filled.problem((*prefix, "choice"), "zipf among unlimited documents", "a number of documents, or uniform")
-
-
-def _requests_fit_context(filled: Filled) -> Iterator[Problem]:
-    """The median request, at least, must fit; longer ones that do not are refused when planned."""
-    limits = [filled.get("system", "model", "context_limit"), filled.get("system", "flags", "max-model-len")]
-    limits = [limit for limit in limits if isinstance(limit, int) and not isinstance(limit, bool)]
-    lengths = ("workload", "requests", "lengths")
-    parts = [filled.get(*lengths, "input", "median"), filled.get(*lengths, "output", "median")]
-    if not limits or None in parts:
-        return
-    longest = sum(parts) + (filled.get("workload", "requests", "prefix", "tokens") or 0)
-    if longest > min(limits):
-        found = f"a median request of {longest:g} tokens"
-        yield filled.problem(
-            lengths, found, f"at most {min(limits)}, the context limit", "prefix, input and output together"
-        )
-
-
 def _cache_can_be_cold(filled: Filled) -> Iterator[Problem]:
     """Only a server that was just started has a cold cache."""
     if filled.get("workload", "cache_state") != "cold":
@@ -156,11 +150,9 @@ WORKLOAD_RULES = (
     _arrivals_have_their_keys,
     _profile_has_the_load_as_its_mean,
     _window_fits_arrivals,
+    _window_within_trace,
     _drain_outlasts_timeout,
     _timeouts_are_ordered,
     _cap_is_of_one_process,
-    _requests_have_lengths,
-    _choice_needs_documents,
-    _requests_fit_context,
     _cache_can_be_cold,
 )

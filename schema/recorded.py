@@ -1,0 +1,166 @@
+"""Recorded requests, read: prompts as text, token ids or messages, and what answer was given or asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .digest import canonical_json
+from .phrase import show
+from .table import FileError, json_lines, text_of
+
+#: what a prompt may be: text, token ids, or messages of {role, content}
+Prompt = str | list[int] | list[dict[str, str]]
+
+_ROLES = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "chatgpt": "assistant",
+          "system": "system"}  # fmt: skip
+_MODALITIES = ("image_url", "image", "input_image", "audio", "input_audio", "video", "video_url")
+
+
+@dataclass(frozen=True)
+class RecordedRequest:
+    """A recorded request: its prompt, and the output tokens that the file names (None: it names none)."""
+
+    prompt: Prompt
+    output_tokens: int | None
+
+    def as_bytes(self) -> bytes:
+        """The prompt's canonical JSON, which is what its digest covers."""
+        return canonical_json(self.prompt)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The requests of a file, in its order. `left_out`: conversations without a question."""
+
+    requests: list[RecordedRequest]
+    left_out: int = 0
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.requests)
+
+    @property
+    def mean_output(self) -> float | None:
+        """Mean output tokens; None where a row names none."""
+        named = [request.output_tokens for request in self.requests if request.output_tokens is not None]
+        return sum(named) / len(named) if len(named) == self.rows else None
+
+
+def read_recorded(data: bytes, format_: str, endpoint: str) -> Recorded:
+    """Read a file of requests for an endpoint (completions, chat). Raises FileError, located."""
+    rows = list(_jsonl(data, endpoint) if format_ == "jsonl" else _sharegpt(data, endpoint))
+    requests = [row for row in rows if row is not None]
+    if not requests:
+        raise FileError("no requests", "at least one")
+    return Recorded(requests, len(rows) - len(requests))
+
+
+def _jsonl(data: bytes, endpoint: str) -> Iterator[RecordedRequest]:
+    for line, row in json_lines(data):
+        if ("prompt" in row) == ("messages" in row):
+            found = "a row with prompt and messages" if "prompt" in row else "a row without prompt or messages"
+            raise FileError(found, "one of them", f"there are {', '.join(row)[:200] or 'no keys'}", line)
+        if "messages" in row:
+            if endpoint != "chat":
+                raise FileError("messages", "a prompt, which completions take", "or endpoint: chat", line)
+            prompt: Prompt = _messages(row["messages"], line)
+        else:
+            prompt = _prompt(row["prompt"], endpoint, line)
+        yield RecordedRequest(prompt, _output(row.get("output_tokens", row.get("max_tokens")), line))
+
+
+def _prompt(value: Any, endpoint: str, line: int) -> Prompt:
+    if isinstance(value, str) and value:
+        _require_unicode(value, line)
+        return value if endpoint == "completions" else [{"role": "user", "content": value}]
+    ids = isinstance(value, list) and value and all(isinstance(i, int) and not isinstance(i, bool) for i in value)
+    if ids and all(0 <= i < 2**31 for i in value):
+        if endpoint == "completions":
+            return list(value)
+        raise FileError("token ids", "text or messages, which chat takes", "or endpoint: completions", line)
+    raise FileError(f"the prompt {show(value)}", "text, or a list of token ids", line=line)
+
+
+def _messages(value: Any, line: int) -> list[dict[str, str]]:
+    if not isinstance(value, list) or not value:
+        raise FileError(f"messages {show(value)}", "a list of {role, content}", line=line)
+    messages = []
+    for message in value:
+        content = message.get("content") if isinstance(message, dict) else None
+        if isinstance(content, list):
+            _refuse_modalities(content, line)
+            content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+        if not isinstance(message, dict) or message.get("role") not in ("system", "user", "assistant"):
+            raise FileError(f"the message {show(message)}", "role system, user or assistant", line=line)
+        if not isinstance(content, str) or not content:
+            raise FileError(f"the message {show(message)}", "content, as text", line=line)
+        _require_unicode(content, line)
+        messages.append({"role": str(message["role"]), "content": content})
+    if messages[-1]["role"] != "user":
+        raise FileError("messages that do not end with the user's", "a question last", line=line)
+    return messages
+
+
+def _refuse_modalities(parts: list[Any], line: int) -> None:
+    for part in parts:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in _MODALITIES or (isinstance(part, dict) and any(name in part for name in _MODALITIES)):
+            name = kind or next(name for name in _MODALITIES if name in part)
+            raise FileError(f"a message with {name}", "text", "prompts that are not text are not supported", line)
+
+
+def _require_unicode(text: str, line: int) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise FileError("a lone surrogate", "text in Unicode", line=line) from None
+
+
+def _output(value: Any, line: int) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 10_000_000:
+        return value
+    raise FileError(f"output_tokens {show(value)}", "a whole number from 1 up", line=line)
+
+
+def _sharegpt(data: bytes, endpoint: str) -> Iterator[RecordedRequest | None]:
+    """The first question of each conversation, and what the system was told before it; None where there is none."""
+    for line, row in _conversations(data):
+        turns = row.get("conversations")
+        if not isinstance(turns, list):
+            raise FileError("a row without conversations", "conversations: a list of {from, value}", line=line)
+        before: list[dict[str, str]] = []
+        for turn in turns:
+            role = _ROLES.get(str(turn.get("from"))) if isinstance(turn, dict) else None
+            value = turn.get("value") if isinstance(turn, dict) else None
+            if role is None or not isinstance(value, str):
+                raise FileError(f"the turn {show(turn)}", "from: human, gpt or system, and a text value", line=line)
+            if role == "assistant" or not value.strip():
+                continue
+            _require_unicode(value, line)
+            before.append({"role": role, "content": value})
+            if role == "user":
+                break
+        asked = bool(before) and before[-1]["role"] == "user"
+        yield RecordedRequest(before if endpoint == "chat" else before[-1]["content"], None) if asked else None
+
+
+def _conversations(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    text = text_of(data)
+    if not text.lstrip().startswith("["):
+        yield from json_lines(data)
+        return
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
+        raise FileError("text that is not JSON", "a list of conversations", "", line, column) from None
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise FileError(f"conversation {number}: {show(row)}", "an object", line=1)
+        yield 1, row

@@ -1,0 +1,192 @@
+"""Traces of real traffic, read: when each request came, how long its prompt and its answer were, which text it shared.
+
+Formats and their units: mooncake (JSON lines; timestamp in ms from the start; hash_ids, one a block of text), azure
+(CSV; wall clock with up to nine decimals), burstgpt (CSV; seconds; 0 response tokens is a request that failed), csv (a
+plain table of ours; the card says the unit). Timestamps are whole ns after reading, by decimal arithmetic: a wall clock
+in a double is right to a quarter of a microsecond only.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from .phrase import show
+from .table import FileError, csv_rows, json_lines
+
+_UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_OWN_UNIT = {"mooncake": "ms", "burstgpt": "s"}
+#: a mean gap beyond this is no traffic: the timestamps are in a smaller unit than they are read in
+_LONGEST_MEAN_GAP_NS = 100 * 10**9
+#: the most tokens of a request
+_MOST_TOKENS = 10_000_000
+_MOST_NS = 2**62
+
+#: (line, timestamp as text or None, prompt tokens, output tokens, ids of shared blocks)
+_Row = tuple[int, Any, Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The rows of a trace in their order. `offsets`: ns since the first row (empty where timestamps were not read);
+    lengths in tokens; `hash_ids`: ids of the blocks of shared text, or None where the format has none; `left_out`: rows
+    of requests that had failed."""
+
+    offsets: array[int]
+    input_tokens: array[int]
+    output_tokens: array[int]
+    hash_ids: list[tuple[int, ...]] | None
+    left_out: int
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.input_tokens)
+
+    @property
+    def mean_output(self) -> float:
+        """Mean output tokens."""
+        return sum(self.output_tokens) / self.rows
+
+    @property
+    def span_ns(self) -> int:
+        """From the first row to the last, ns."""
+        return self.offsets[-1] if self.offsets else 0
+
+    @property
+    def rate(self) -> float:
+        """The mean rate, requests per second: gaps over the time they take."""
+        return (self.rows - 1) / (self.span_ns / 1e9)
+
+
+def read_trace(data: bytes, format_: str, unit: str | None = None, timed: bool = True) -> Trace:
+    """Read a trace; `timed` False reads its lengths only. Raises FileError, located."""
+    scale = _scale(format_, unit) if timed else 1
+    offsets, inputs, outputs = array("q"), array("i"), array("i")
+    hash_ids: list[tuple[int, ...]] | None = [] if format_ == "mooncake" else None
+    first, before, left_out = 0, None, 0
+    for line, stamp, prompt, output, ids in _ROWS[format_](data, timed):
+        if timed:
+            now = _wall_clock_ns(stamp, line) if format_ == "azure" else _ns(stamp, scale, line)
+            if before is None:
+                first = now
+            elif now < before:
+                found = f"the timestamp {show(stamp)}, earlier than the row before"
+                raise FileError(found, "timestamps that do not go back", "sort the file by its timestamps", line)
+            before = now
+        if format_ == "burstgpt" and _tokens(output, "Response tokens", line, least=0) == 0:
+            left_out += 1
+            continue
+        inputs.append(_tokens(prompt, "prompt tokens", line))
+        outputs.append(_tokens(output, "output tokens", line))
+        if timed:
+            offsets.append(now - first)
+        if hash_ids is not None:
+            hash_ids.append(_ids(ids, line))
+    trace = Trace(offsets, inputs, outputs, hash_ids, left_out)
+    _require_traffic(trace, timed, unit, scale)
+    return trace
+
+
+def _require_traffic(trace: Trace, timed: bool, unit: str | None, scale: int) -> None:
+    if not trace.rows:
+        raise FileError("no rows", "at least one request")
+    if not timed:
+        return
+    if trace.rows < 2 or not trace.span_ns:
+        raise FileError("requests of one moment", "at least two requests at different times")
+    if unit is None and trace.span_ns / (trace.rows - 1) > _LONGEST_MEAN_GAP_NS:
+        seconds = trace.span_ns / (trace.rows - 1) / 1e9
+        hint = "say which unit the timestamps are in: unit: s, or unit: ms"
+        raise FileError(f"timestamps with a mean gap of {seconds:,.0f} s", "those of a service's traffic", hint, 2)
+
+
+def _scale(format_: str, unit: str | None) -> int:
+    own = _OWN_UNIT.get(format_)
+    if unit is None and own is None and format_ != "azure":
+        raise FileError("timestamps without a unit", "the key unit beside it, as in unit: ms", line=1)
+    return _UNITS[unit or own or "s"]
+
+
+def _mooncake(data: bytes, timed: bool) -> Iterator[_Row]:
+    for line, row in json_lines(data):
+        for key in (("timestamp",) if timed else ()) + ("input_length", "output_length"):
+            if key not in row:
+                raise FileError(f"a row without {key}", "timestamp (ms), input_length and output_length", line=line)
+        if timed and isinstance(row["timestamp"], float) and not row["timestamp"].is_integer():
+            found = f"the timestamp {row['timestamp']}"
+            hint = "seconds? then say unit: s, and multiply nothing"
+            raise FileError(found, "whole milliseconds, which mooncake has", hint, line)
+        yield line, row.get("timestamp"), row["input_length"], row["output_length"], row.get("hash_ids")
+
+
+def _azure(data: bytes, timed: bool) -> Iterator[_Row]:
+    columns = (("TIMESTAMP",) if timed else ()) + ("ContextTokens", "GeneratedTokens")
+    for line, row in csv_rows(data, columns):
+        yield line, row[0] if timed else None, row[-2], row[-1], None
+
+
+def _burstgpt(data: bytes, timed: bool) -> Iterator[_Row]:
+    columns = (("Timestamp",) if timed else ()) + ("Request tokens", "Response tokens")
+    for line, row in csv_rows(data, columns):
+        yield line, row[0] if timed else None, row[-2], row[-1], None
+
+
+def _csv(data: bytes, timed: bool) -> Iterator[_Row]:
+    columns = (("timestamp",) if timed else ()) + ("input_tokens", "output_tokens")
+    for line, row in csv_rows(data, columns):
+        yield line, row[0] if timed else None, row[-2], row[-1], None
+
+
+_ROWS: dict[str, Callable[[bytes, bool], Iterator[_Row]]] = {
+    "mooncake": _mooncake, "azure": _azure, "burstgpt": _burstgpt, "csv": _csv,
+}  # fmt: skip
+
+
+def _ns(stamp: Any, scale: int, line: int) -> int:
+    try:
+        number = None if isinstance(stamp, bool) or len(str(stamp)) > 40 else Decimal(str(stamp).strip())
+        if number is not None and number.is_finite() and 0 <= number * scale < _MOST_NS:
+            return round(number * scale)
+    except InvalidOperation:
+        pass
+    raise FileError(f"the timestamp {show(stamp)}", "a number from 0 up", line=line)
+
+
+_WALL_CLOCK = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
+
+
+def _wall_clock_ns(stamp: str, line: int) -> int:
+    """A wall clock time in ns since 1970, in its own zone or, without one, as it stands: only differences count."""
+    match = _WALL_CLOCK.fullmatch(stamp.strip())
+    try:
+        if match is not None:
+            day, clock, fraction, zone = match.groups()
+            whole = datetime.fromisoformat(f"{day}T{clock}{'+00:00' if zone in (None, 'Z') else zone}")
+            return int(whole.timestamp()) * 10**9 + int((fraction or "").ljust(9, "0"))
+    except ValueError:
+        pass
+    raise FileError(f"the timestamp {show(stamp)}", "a wall clock such as 2023-11-16 18:15:46.6805900", line=line)
+
+
+def _tokens(value: Any, what: str, line: int, least: int = 1) -> int:
+    text = str(value).strip() if not isinstance(value, bool) else ""
+    if re.fullmatch(r"\d{1,9}(\.0+)?", text) and least <= int(float(text)) <= _MOST_TOKENS:
+        return int(float(text))
+    raise FileError(f"{what} {show(value)}", f"a whole number from {least} up", line=line)
+
+
+def _ids(value: Any, line: int) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    whole = isinstance(value, list) and all(
+        isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 2**62 for item in value
+    )
+    if not whole:
+        raise FileError(f"hash_ids {show(value)}", "a list of whole numbers", line=line)
+    return tuple(value)
