@@ -16,7 +16,8 @@ from .client.record import CellContext, event_frame, event_row
 from .client.requests import RequestFile
 from .client.sizing import workers_of
 from .client.spool import read_spool
-from .client.wire import request_body, request_prefix, request_rest
+from .client.turns import pack_turn
+from .client.wire import Body, Prompt, request_prefix, request_rest
 from .client.worker import CellJob
 from .engines.fleet import Running
 from .engines.launch import model_name
@@ -24,7 +25,8 @@ from .engines.probe import Probe
 from .files import write_parquet
 from .plan.blocks import Cell
 from .plan.plan import Plan
-from .plan.requests import PlannedRequest, prompt_tokens, salted
+from .plan.prompts import salted
+from .plan.requests import PlannedRequest
 from .progress import Progress
 from .secrets import read_key
 from .telemetry.record import client_frame, scrape, server_frame
@@ -109,12 +111,17 @@ def _context(session: Session, cell: Cell, secrets: list[str] | None) -> CellCon
         session.plan.requests[cell.block, cell.load_point],
         session.plan.prompt_digests[cell.block, cell.load_point],
         secrets,
+        session.plan.reusable(cell.block, cell.load_point),
     )
 
 
 def counted_planned(card: dict[str, Any], planned: list[PlannedRequest]) -> int | None:
-    """How many attempts the plan puts into the measured window; None where the clients of a closed loop decide."""
+    """How many attempts the plan puts into the measured window; None where the clients of a closed loop decide, or the
+    answers that later turns wait for."""
+    conversations = card["workload"]["requests"].get("conversations") is not None
     if card["workload"]["load_kind"] == "rate":
+        if conversations:
+            return None
         return sum(1 for request in planned if request.phase == "measure")
     count: int | None = card["workload"]["window"]["measure"].get("requests")
     return count
@@ -141,6 +148,7 @@ def _job(session: Session, cell: Cell, running: Running) -> CellJob:
         RequestFile.write(_working_file(session, cell, "requests"), _requests(session, cell, running)),
         _working_file(session, cell, "spool"),
         workers_of(card),
+        workload["requests"].get("conversations") is not None,
     )
 
 
@@ -151,11 +159,33 @@ def _working_file(session: Session, cell: Cell, suffix: str) -> Path:
 def _requests(session: Session, cell: Cell, running: Running) -> Iterator[bytes]:
     """The bytes of the cell's requests, in the order of the plan."""
     card, plan = session.plan.card, session.plan
-    salt = f"{plan.seed}/{cell.cell}" if shared_server(card) else None
+    body = body_of(plan)
     for request in plan.requests[cell.block, cell.load_point]:
-        tokens = salted(prompt_tokens(plan.seed, cell.block, cell.load_point, request), salt)
-        body = request_body(card, model_name(card), tokens.tolist(), request.output_tokens)
-        yield request_rest(running.target, f"{cell.cell}-{request.index}", body)
+        prompt, name = prompt_of(plan, cell, request), f"{cell.cell}-{request.index}"
+        if card["workload"]["requests"].get("conversations") is not None:
+            yield pack_turn(name, *body.parts(prompt, request.output_tokens, request.population))
+        else:
+            whole = body.whole(prompt, request.output_tokens, request.population)
+            yield request_rest(running.target, name, whole)
+
+
+def body_of(plan: Plan) -> Body:
+    """The bodies of a plan's requests."""
+    populations = plan.card["workload"].get("populations") or {}
+    samplings = [plan.card["workload"]["sampling"], *(own["sampling"] for own in populations.values())]
+    files = [sampling["json_schema"] for sampling in samplings if sampling.get("json_schema") is not None]
+    schemas = {file["sha256"]: plan.inputs.json(file) for file in files}
+    return Body(plan.card, model_name(plan.card), schemas)
+
+
+def prompt_of(plan: Plan, cell: Cell, request: PlannedRequest) -> Prompt:
+    """What a request says itself, as it is sent: with the arm's own salt where two arms share a server."""
+    recorded = plan.prompts.recorded(request)
+    if recorded is not None:
+        return recorded.prompt
+    tokens = plan.prompts.tokens((cell.block, cell.load_point), request)
+    salt = f"{plan.seed}/{cell.cell}" if shared_server(plan.card) and not request.turn else None
+    return salted(tokens, salt).tolist()
 
 
 def _write(

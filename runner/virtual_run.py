@@ -24,7 +24,7 @@ from .files import write_json, write_parquet
 from .measure import counted_planned
 from .plan.blocks import Cell
 from .plan.plan import Plan, write_plan
-from .plan.requests import PlannedRequest, prompt_tokens
+from .plan.requests import PlannedRequest
 from .plan.window import Phases
 from .telemetry.record import client_frame, server_frame
 
@@ -50,6 +50,9 @@ def virtual_run(plan: Plan, root: Path, card_text: str) -> Bundle:
     card = plan.card
     if card["system"]["engine"]["kind"] != "simulated" or card["workload"]["load_kind"] != "rate":
         raise InputError("virtual time needs the simulated engine and an open loop")
+    shape = card["workload"]["requests"]
+    if shape.get("conversations") is not None or shape.get("file") is not None:
+        raise InputError("virtual time has no conversations and no recorded requests: it knows token counts alone")
     for folder in _FOLDERS:
         (root / folder).mkdir(parents=True)
     bundle = Bundle(root)
@@ -82,7 +85,7 @@ def virtual_cell(plan: Plan, cell: Cell, bundle: Bundle, start: int) -> None:
     engine = card["system"]["engine"]
     timings = virtual_timings(
         (
-            (r.index, r.offset_ns or 0, prompt_tokens(plan.seed, *key, r), r.output_tokens)
+            (r.index, r.offset_ns or 0, plan.prompts.tokens(key, r), r.output_tokens)
             for r in requests
         ),
         _flags(card, cell.arm),
@@ -91,7 +94,8 @@ def virtual_cell(plan: Plan, cell: Cell, bundle: Bundle, start: int) -> None:
     )  # fmt: skip
     rows = [
         _row(plan, cell, bundle.name, start, request, digest, timings[request.index])
-        for request, digest in zip(requests, plan.prompt_digests[key], strict=True)
+        | {"population": request.population, "reusable_tokens": reusable}
+        for request, digest, reusable in zip(requests, plan.prompt_digests[key], plan.reusable(*key), strict=True)
     ]
     # The load goes on until the last counted attempt has ended, and no longer.
     over = max((row["end"] for row in rows if row["phase"] == "measure"), default=start)

@@ -48,6 +48,10 @@ class Inputs:
         """The JSON document of a resolved file."""
         return json.loads(self._bytes(file))
 
+    def bytes_of(self, sha256: str) -> bytes:
+        """A file's bytes by its digest. Raises InputError if they are gone or changed."""
+        return _checked(self.paths[sha256], sha256)
+
     def _path(self, file: Mapping[str, Any]) -> Path:
         path = self.paths.get(str(file["sha256"]))
         if path is None:
@@ -63,7 +67,10 @@ NO_INPUTS = Inputs()
 
 
 def _checked(path: Path, sha256: str) -> bytes:
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); the card was resolved with {sha256}") from None
     if digest_bytes(data) != sha256:
         raise InputError(f"{path}: not the file that the card was resolved with ({sha256})")
     return data
@@ -137,7 +144,7 @@ def _facts(kind: str, data: bytes, beside: dict[str, Any], filled: Filled) -> di
     """What the reader of a file found in it. Raises FileError."""
     if kind == "trace" and beside.get("format") is not None:
         trace = read_trace(data, beside["format"], beside.get("unit"), timed=True)
-        timing = {"rate": trace.rate, "span": trace.span_ns / 1e9}
+        timing = {"rate": trace.rate, "span": trace.span_ns / 1e9, "busiest_second": trace.busiest_second}
         return {"rows": trace.rows, "left_out": trace.left_out, "mean_output": trace.mean_output} | timing
     if kind == "pairs" and beside.get("format") is not None:
         pairs = read_trace(data, beside["format"], None, timed=False)

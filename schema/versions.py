@@ -12,7 +12,8 @@ CARD_VERSION = 1
 CARD_EDITION = 3
 #: 1: first.
 PLAN_VERSION = 1
-#: 1: first; failure and tries came later, and a reader that does not know them loses nothing.
+#: 1: first; failure, tries, population, turns, history_tokens and reusable_tokens came later; a reader that does not
+#: know them loses nothing.
 EVENTS_VERSION = 1
 #: 1: first.
 VERDICT_VERSION = 1

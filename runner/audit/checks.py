@@ -19,6 +19,8 @@ from ...schema.errors import BenchcardError, CardError
 from ..attempts import chain_faults
 from ..bundle import bundle_files
 from ..files import read_json
+from ..inputs import kept_by_name
+from ..plan.plan import LATER_COLUMNS
 from .context import Context
 from .differences import differences
 
@@ -106,7 +108,8 @@ def card(context: Context) -> Iterator[str]:
     """card.yaml resolves to card.resolved.json, and every file of the run names that card's digest."""
     digest = digest_json(context.card)
     try:
-        again = load_card(context.bundle.card, installed_revision=context.card["analysis"]["revision"])
+        files = kept_by_name(context.bundle, context.card)
+        again = load_card(context.bundle.card, installed_revision=context.card["analysis"]["revision"], files=files)
     except CardError as error:
         yield f"card.yaml: does not validate: {error.problems[0]}"
     else:
@@ -136,7 +139,11 @@ def plan(context: Context) -> Iterator[str]:
     if started and started[0].get("plan_digest") != context.plan.digest():
         yield "attempts.jsonl: the run began with another plan than card and seed give"
     frame = context.parquet(context.bundle.root / "plan" / "requests.parquet")
-    if not frame.equals(context.plan.frame()):
+    again = context.plan.frame()
+    # A plan from before some columns came lacks them, all or none.
+    if not set(LATER_COLUMNS) & set(frame.columns):
+        again = again.drop(LATER_COLUMNS)
+    if not frame.equals(again):
         yield "plan/requests.parquet differs from the requests made again from card and seed"
 
 

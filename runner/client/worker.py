@@ -17,6 +17,7 @@ from .load import Load, LoadSpec
 from .pool import Pool, Rules
 from .requests import RequestFile
 from .spool import Spool
+from .turns import Conversations
 from .watch import Watch
 from .wire import Target
 
@@ -24,8 +25,8 @@ from .wire import Target
 @dataclass(frozen=True)
 class CellJob:
     """Everything a cell's load needs. `prefix` is what every request begins with, a key perhaps; the rest lies in
-    `requests`. The workers' spools are named after `spool`. `uvloop` and `timerfd` False do without them, as on a
-    system that has none."""
+    `requests` (`conversations`: as turns, see turns.py). The workers' spools are named after `spool`. `uvloop` and
+    `timerfd` False do without them, as on a system that has none."""
 
     target: Target
     prefix: bytes = field(repr=False)
@@ -34,6 +35,7 @@ class CellJob:
     requests: RequestFile
     spool: Path
     workers: int = 1
+    conversations: bool = False
     uvloop: bool = True
     timerfd: bool = True
 
@@ -101,10 +103,16 @@ async def _work(job: CellJob, worker: int, board: Board, start: Start, progress:
         requests = job.requests.open()
         stack.callback(requests.close)
         session = _Session(worker, spool)
-        pool = Pool(job.target, job.rules, lambda index: job.prefix + requests[index], session.on_done)
+        turns = None
+        if job.conversations:
+            chat = b"/chat/completions " in job.prefix.partition(b"\r\n")[0]
+            turns = Conversations(job.target, requests, job.load.requests, chat)
+        bytes_of = turns.request if turns is not None else requests.__getitem__
+        pool = Pool(job.target, job.rules, lambda index: job.prefix + bytes_of(index), session.on_done)
         stack.callback(pool.close)
         await pool.open()
-        load = Load(job.load, pool.send, board, worker, job.workers, exact=job.timerfd)
+        options = {} if turns is None else {"goes_on": turns.goes_on}
+        load = Load(job.load, pool.send, board, worker, job.workers, exact=job.timerfd, **options)
         stack.callback(load.stop)
         session.load = load
         zero = await start()

@@ -106,6 +106,7 @@ class SimulatedServer:
             fingerprint=self._fingerprint,
             include_usage=asked.include_usage,
             continuous_usage=asked.continuous_usage,
+            token_ids=asked.token_ids,
         )
         reply = Reply(connection, head, request_id, asked.prompt, asked.max_tokens, asked.stream)
         # A pipelined request waited for its turn: it arrives now.
