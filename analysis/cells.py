@@ -14,11 +14,13 @@ import polars as pl
 
 from .checks import CheckResult, check_cell
 from .goodput import Judgement, judge
-from .lengths import PromptLengths, prompt_lengths
+from .lengths import OutputLengths, PromptLengths, output_lengths, prompt_lengths
 from .metrics import Measured, Value, measure
 from .quantities import Quantities, output_tokens, quantities
 from .read import Block, Bundle, Cell
 from .records import Record
+from .reuse import CachedShare, cached_share
+from .turns import Told, told
 from .view import CellView
 from .window import counted, measured_window, tokens_inside
 
@@ -56,6 +58,9 @@ class CellResult:
     short: int
     again: int
     prompts: PromptLengths
+    outputs: OutputLengths
+    cached: CachedShare
+    told: Told | None
 
     @property
     def failed_checks(self) -> list[str]:
@@ -156,7 +161,8 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
     found = quantities(attempts)
     judgement = judge(attempts, found, bundle.card.get("objectives"))
     certificate = bundle.certificate(client["certificate"]) if client else None
-    view = CellView(bundle.card, cell, events, attempts, bundle.planned(cell), client, window, certificate)
+    server = bundle.server(cell)
+    view = CellView(bundle.card, cell, events, attempts, bundle.planned(cell), client, window, certificate, server)
     measured = Measured(
         attempted=attempts.height,
         ok=int(found.ok.sum()),
@@ -168,7 +174,8 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
     return CellResult(
         cell, check_cell(view), measure(measured), judgement, measured.window_s, _curves(found), _other_count(attempts),
         _short(attempts) if (bundle.card["workload"].get("sampling") or {}).get("ignore_eos") else 0,
-        attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts),
+        attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts), output_lengths(attempts),
+        cached_share(events, attempts, server), told(view),
     )  # fmt: skip
 
 

@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from . import wording
+from . import reuse, turns, wording
 from .card import ARMS
 from .cells import Reading
 from .instrument import measuring_client
-from .lengths import in_words
+from .lengths import in_words, outputs_in_words
 from .read import Bundle
 from .records import Record
 
@@ -33,11 +33,17 @@ def conditions(reading: Reading) -> list[Record]:
         _row("workload", workload(card)),
         _row("arrivals", arrivals(card)),
         _row("loads", wording.loads(card["workload"]["loads"], card["workload"]["load_kind"])),
-        _row("cache state", str(card["workload"].get("cache_state", "not declared"))),
+        _row("cache state", cache_state(card["workload"].get("cache_state"))),
         _row("window", window(card)),
         _row("objectives", objectives(card)),
         _row("token counts", token_counts(reading), "observed"),
         _row("prompt lengths", in_words(cell.prompts for cell in reading.used()), "observed"),
+        _row("output lengths", outputs_in_words(cell.outputs for cell in reading.used()), "observed"),
+        *(
+            _row(f"cached share ({arm})", text, "observed")
+            for arm, text in reuse.in_words((cell.cell.arm, cell.cached) for cell in reading.used())
+        ),
+        *_conversations(reading),
         _row("blocks", f"{sum(block.used for block in reading.blocks)} of {reading.wanted} used", "observed"),
         _row("server restarts", plain((card["system"].get("launch") or {}).get("restart", "not declared"))),
         _row("steady state", "not examined by this revision of the analysis", "unknown"),
@@ -62,6 +68,11 @@ def conditions(reading: Reading) -> list[Record]:
 def _row(name: str, value: str, source: str = "declared") -> Record:
     # what nobody knows is unknown, whoever said so
     return {"name": name, "value": value, "source": "unknown" if value.startswith("unknown (") else source}
+
+
+def _conversations(reading: Reading) -> list[Record]:
+    text = turns.in_words(cell.told for cell in reading.used())
+    return [] if text is None else [_row("conversations", text, "observed")]
 
 
 def sent_again(reading: Reading) -> list[Record]:
@@ -133,6 +144,13 @@ def treatment(card: Record) -> str:
     if servers[0] != servers[1]:
         parts.append(f"the server {servers[1]} (instead of {servers[0]})")
     return "; ".join(parts) or "no declared difference"
+
+
+def cache_state(value: Any) -> str:
+    """What the prefix cache held when a cell began."""
+    if isinstance(value, dict):
+        return f"warm: {value['warm']}, each sent once before the cell"
+    return "not declared" if value is None else str(value)
 
 
 def workload(card: Record) -> str:

@@ -47,6 +47,13 @@ EVENT_COLUMNS: dict[str, Any] = {
     "outcome": pl.String,
     "tries": pl.Int32,
     "finish_reason": pl.String,
+    "population": pl.String,
+    "conversation": pl.Int64,
+    "turn": pl.Int32,
+    "turns": pl.Int32,
+    "history_tokens": pl.Int32,
+    "reusable_tokens": pl.Int32,
+    "cached_tokens": pl.Int32,
     "streamed": pl.Boolean,
 }
 REQUEST_COLUMNS: dict[str, Any] = {
@@ -57,7 +64,12 @@ REQUEST_COLUMNS: dict[str, Any] = {
     "offset": pl.Int64,
     "client": pl.Int32,
     "prompt_digest": pl.String,
+    "population": pl.String,
+    "turn": pl.Int32,
+    "think": pl.Int64,
 }
+#: columns that came later: null in a bundle that has none of them
+_LATER = ("population", "turns", "history_tokens", "reusable_tokens", "turn", "think")
 CLIENT_COLUMNS: dict[str, Any] = {
     "load_start": pl.Int64,
     "load_end": pl.Int64,
@@ -278,14 +290,16 @@ def _log(path: Path) -> tuple[Record, ...]:
 def _frame(path: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
     try:
         schema = pl.read_parquet_schema(path)
-        missing = [name for name in columns if name not in schema]
+        absent = [name for name in columns if name not in schema]
+        missing = [name for name in absent if name not in _LATER]
         if missing:
             raise BundleError(f"{path}: column {missing[0]!r} is missing")
         for name, wanted in columns.items():
-            if schema[name] not in (wanted, pl.Null):
+            if name in schema and schema[name] not in (wanted, pl.Null):
                 raise BundleError(f"{path}: column {name!r} is {schema[name]}; wanted {wanted}")
-        frame = pl.read_parquet(path, columns=list(columns))
+        frame = pl.read_parquet(path, columns=[name for name in columns if name in schema])
     except (pl.exceptions.PolarsError, OSError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BundleError(f"{path}: not readable as Parquet: {first}") from None
-    return frame.with_columns(pl.col(name).cast(wanted) for name, wanted in columns.items())
+    there = [pl.lit(None).alias(name) if name in absent else pl.col(name) for name in columns]
+    return frame.select(column.cast(wanted) for column, wanted in zip(there, columns.values(), strict=True))

@@ -148,7 +148,7 @@ def _job(session: Session, cell: Cell, running: Running) -> CellJob:
         RequestFile.write(_working_file(session, cell, "requests"), _requests(session, cell, running)),
         _working_file(session, cell, "spool"),
         workers_of(card),
-        workload["requests"].get("conversations") is not None,
+        conversations=workload["requests"].get("conversations") is not None,
     )
 
 

@@ -35,9 +35,9 @@ class CellJob:
     requests: RequestFile
     spool: Path
     workers: int = 1
-    conversations: bool = False
     uvloop: bool = True
     timerfd: bool = True
+    conversations: bool = False
 
     def spool_of(self, worker: int) -> Path:
         """The spool of a worker."""

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ..runner.client.drive import MS, drive
-from ..runner.client.scripted import DONE, FIN, RESET, ScriptedServer, content, event, stream, usage
+from ..runner.client.scripted import DONE, FIN, HEAD, ScriptedServer, chunked, content, event, stream, usage
 
 CARD: dict[str, Any] = {
     "workload": {
@@ -139,7 +139,7 @@ def test_36_a_conversation_whose_answer_failed_ends_there(tmp_path: Path, client
     number_of_failure = 5
 
     def script(n: int) -> list[Any]:
-        return [(0, RESET)] if n == number_of_failure else answers(n)
+        return [(0, HEAD + chunked(content("a"))), (1, None)] if n == number_of_failure else answers(n)
 
     with ScriptedServer(script) as server:
         rows, _ = drive(
@@ -147,7 +147,7 @@ def test_36_a_conversation_whose_answer_failed_ends_there(tmp_path: Path, client
             conversations=True,
         )  # fmt: skip
         posts = [json.loads(body)["messages"] for body in server.requests]
-    (failed,) = [row for row in rows if row["outcome"] == "connect_error"]
+    (failed,) = [row for row in rows if row["outcome"] == "truncated"]
     after = [row for row in rows if row["conversation"] == failed["conversation"] and row["turn"] > failed["turn"]]
     assert not after
     missing = failed["turns"] - failed["turn"] - 1
