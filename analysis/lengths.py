@@ -36,8 +36,8 @@ def prompt_lengths(attempts: pl.DataFrame) -> PromptLengths:
 @dataclass(frozen=True)
 class OutputLengths:
     """Of the counted attempts with outcome ok: how many replies have the server's count, how many are shorter or longer
-    than asked for, and the correlation of the logarithms of prompt and output length, as delivered (None where one of
-    them does not vary)."""
+    than asked for, and the correlation of the logarithms of prompt (without document and history) and output length, as
+    delivered (None where one of them does not vary)."""
 
     counted: int
     shorter: int
@@ -47,15 +47,18 @@ class OutputLengths:
 
 def output_lengths(attempts: pl.DataFrame) -> OutputLengths:
     """Compare the outputs of a cell's counted attempts."""
-    ok = attempts.filter((pl.col("outcome") == "ok") & (pl.col("output_tokens") > 0) & (pl.col("input_tokens") > 0))
+    ok = attempts.filter((pl.col("outcome") == "ok") & (pl.col("output_tokens") > 0))
     excess = ok.select((pl.col("output_tokens") - pl.col("asked_output_tokens")).alias("excess"))["excess"].drop_nulls()
     return OutputLengths(len(excess), int((excess < 0).sum()), int((excess > 0).sum()), _correlation(ok))
 
 
 def _correlation(ok: pl.DataFrame) -> float | None:
-    if ok.height < _PAIRS or min(ok["input_tokens"].n_unique(), ok["output_tokens"].n_unique()) < 2:
+    # what the request says itself, as delivered: without document and history, which the plan gives
+    own = pl.col("input_tokens") - pl.col("asked_input_tokens") + pl.col("own_tokens")
+    pairs = ok.select(own.alias("own"), "output_tokens").drop_nulls().filter(pl.col("own") > 0)
+    if pairs.height < _PAIRS or min(pairs["own"].n_unique(), pairs["output_tokens"].n_unique()) < 2:
         return None
-    return float(ok.select(pl.corr(pl.col("input_tokens").log(), pl.col("output_tokens").log())).item())
+    return float(pairs.select(pl.corr(pl.col("own").log(), pl.col("output_tokens").log())).item())
 
 
 def outputs_in_words(cells: Iterable[OutputLengths]) -> str:

@@ -51,7 +51,7 @@ EVENT_COLUMNS: dict[str, Any] = {
     "conversation": pl.Int64,
     "turn": pl.Int32,
     "turns": pl.Int32,
-    "history_tokens": pl.Int32,
+    "own_tokens": pl.Int32,
     "reusable_tokens": pl.Int32,
     "cached_tokens": pl.Int32,
     "streamed": pl.Boolean,
@@ -69,7 +69,7 @@ REQUEST_COLUMNS: dict[str, Any] = {
     "think": pl.Int64,
 }
 #: columns that came later: null in a bundle that has none of them
-_LATER = ("population", "turns", "history_tokens", "reusable_tokens", "turn", "think")
+_LATER = ("population", "turns", "own_tokens", "reusable_tokens", "turn", "think")
 CLIENT_COLUMNS: dict[str, Any] = {
     "load_start": pl.Int64,
     "load_end": pl.Int64,

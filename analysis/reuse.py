@@ -34,9 +34,9 @@ def cached_share(events: pl.DataFrame, counted: pl.DataFrame, server: pl.DataFra
     """Planned and measured share of a cell."""
     block = _block_size(server)
     told = counted.filter(pl.col("input_tokens").is_not_null() & pl.col("cached_tokens").is_not_null())
-    total = told["input_tokens"].sum()
+    total, cached = (_sum(told, name) for name in ("input_tokens", "cached_tokens"))
     if total:
-        return CachedShare(_planned(told, block), told["cached_tokens"].sum() / total, "replies", block)
+        return CachedShare(_planned(told, block), cached / total, "replies", block)
     sent = events.filter(pl.col("input_tokens").is_not_null())
     rate = _hit_rate(server)
     return CachedShare(_planned(sent, block) if sent.height else None, rate, "metrics", block)
@@ -46,8 +46,12 @@ def _planned(rows: pl.DataFrame, block: int | None) -> float | None:
     if rows["reusable_tokens"].null_count():
         return None
     whole = pl.min_horizontal(pl.col("reusable_tokens"), pl.col("input_tokens") - 1)
-    reusable = rows.select((whole // (block or 1) * (block or 1)).cast(pl.Int64).sum()).item()
-    return float(reusable / rows["input_tokens"].cast(pl.Int64).sum())
+    reusable = rows.select(reusable=whole // (block or 1) * (block or 1))
+    return _sum(reusable, "reusable") / _sum(rows, "input_tokens")
+
+
+def _sum(rows: pl.DataFrame, name: str) -> int:
+    return int(rows.select(pl.col(name).cast(pl.Int64).sum()).item())
 
 
 def _hit_rate(server: pl.DataFrame | None) -> float | None:

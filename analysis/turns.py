@@ -11,7 +11,7 @@ from .view import CellView, Observation
 
 _OF_TURNS = (
     "index", "conversation", "turn", "turns", "scheduled", "end", "outcome", "phase", "input_tokens", "output_tokens",
-    "asked_input_tokens", "history_tokens", "first_token",
+    "own_tokens",
 )  # fmt: skip
 
 
@@ -71,8 +71,7 @@ def other_history(view: CellView) -> pl.DataFrame:
     """Later turns whose prompt, by the server's count, is not what was said before (prompt and answer of the turn
     before, by the same count) and what the turn says itself: with a column `other`."""
     rows = later_turns(view).filter((pl.col("outcome") == "ok") & (pl.col("outcome_before") == "ok"))
-    own = pl.col("asked_input_tokens") - pl.col("history_tokens")
-    said = pl.col("input_tokens_before") + pl.col("output_tokens_before") + own
+    said = pl.col("input_tokens_before") + pl.col("output_tokens_before") + pl.col("own_tokens")
     return rows.with_columns(other=pl.col("input_tokens") != said).filter(pl.col("other").is_not_null())
 
 

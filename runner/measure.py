@@ -185,7 +185,7 @@ def prompt_of(plan: Plan, cell: Cell, request: PlannedRequest) -> Prompt:
         return recorded.prompt
     tokens = plan.prompts.tokens((cell.block, cell.load_point), request)
     salt = f"{plan.seed}/{cell.cell}" if shared_server(plan.card) and not request.turn else None
-    return salted(tokens, salt).tolist()
+    return list(salted(tokens, salt).tolist())
 
 
 def _write(

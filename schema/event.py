@@ -77,7 +77,7 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("prompt_digest", "String", "", "SHA-256 of the planned prompt, before any salt"),
     Column("asked_input_tokens", "Int32", "tokens", "planned prompt length"),
     Column("asked_output_tokens", "Int32", "tokens", "output length asked for (max_tokens)"),
-    Column("history_tokens", "Int32", "tokens", "of the planned prompt: what was said before; null in a first turn"),
+    Column("own_tokens", "Int32", "tokens", "of the planned prompt: what it says itself, without document and history"),
     Column(
         "reusable_tokens",
         "Int32",

@@ -100,7 +100,7 @@ def read_inputs(filled: Filled, found: Mapping[str, Path] | None, problems: list
         if data is None:
             above[path[-1]] = None
             continue
-        facts = {"name": node.value, "sha256": digest_bytes(data), "bytes": len(data)}
+        facts: dict[str, Any] = {"name": node.value, "sha256": digest_bytes(data), "bytes": len(data)}
         try:
             facts |= _facts(kind, data, above, filled)
         except FileError as error:

@@ -12,7 +12,7 @@ CARD_VERSION = 1
 CARD_EDITION = 3
 #: 1: first.
 PLAN_VERSION = 1
-#: 1: first; failure, tries, population, turns, history_tokens and reusable_tokens came later; a reader that does not
+#: 1: first; failure, tries, population, turns, own_tokens and reusable_tokens came later; a reader that does not
 #: know them loses nothing.
 EVENTS_VERSION = 1
 #: 1: first.

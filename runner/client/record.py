@@ -66,7 +66,7 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         "prompt_digest": context.prompt_digests[attempt.index],
         "asked_input_tokens": planned.input_tokens,
         "asked_output_tokens": planned.output_tokens,
-        "history_tokens": planned.history_tokens + planned.prefix_tokens if planned.turn else None,
+        "own_tokens": None if planned.input_tokens is None else planned.own_tokens,
         "reusable_tokens": None if context.reusable is None else context.reusable[attempt.index],
         "input_tokens": reply.input_tokens,
         "output_tokens": reply.output_tokens,

@@ -17,6 +17,8 @@ from .reply import events_of
 from .requests import OpenRequests
 from .wire import Target, request_rest
 
+#: why a conversation ends whose answer came
+NO_IDS = "the reply tells no token ids (return_token_ids), so its conversation cannot go on"
 _HEADER = struct.Struct("<III")
 
 
@@ -44,58 +46,54 @@ class Conversations:
         self._target = target
         self._requests = requests
         self._planned = planned
-        self._answer: Callable[[Attempt], bytes | None] = message_of if chat else token_ids_of
+        self._answer: Callable[[Sequence[dict[str, object]]], bytes | None] = message_of if chat else token_ids_of
         # What was said so far, piece by piece, by conversation.
-        self._said: dict[int, list[bytes]] = {}
+        self._said: dict[int | None, list[bytes]] = {}
 
     def request(self, index: int) -> bytes:
         """The request of a turn, less what every request begins with."""
         request_id, before, own, after = unpack_turn(self._requests[index])
         conversation = self._planned[index].conversation
-        history = self._said.get(conversation, []) if conversation is not None else []
+        history = self._said.get(conversation, [])
         return request_rest(self._target, request_id, before + b",".join([*history, own]) + after)
 
-    def goes_on(self, attempt: Attempt) -> bool:
-        """Take in an attempt that has ended; whether the conversation's next turn, if it has one, can be said."""
+    def take_in(self, attempt: Attempt) -> None:
+        """Keep what an attempt that has ended said and was answered, for the turns to come. A whole answer that cannot
+        be said again is a fault of the reply, and the attempt says so."""
         planned = self._planned[attempt.index]
         conversation = planned.conversation
-        if conversation is None or planned.turn is None or planned.turns is None:
-            return True
-        answer = self._answer(attempt) if planned.turn + 1 < planned.turns else None
+        if conversation is None or planned.turn is None or planned.turns is None or planned.turn + 1 == planned.turns:
+            self._said.pop(conversation, None)
+            return
+        choices = list(_choices(attempt))
+        finished = any(isinstance(choice.get("finish_reason"), str) for choice in choices)
+        answer = self._answer(choices) if finished else None
         if answer is None:
             self._said.pop(conversation, None)
-            return planned.turn + 1 == planned.turns
+            if finished:
+                attempt.fault, attempt.error = "stream_error", NO_IDS
+            return
         _, _, own, _ = unpack_turn(self._requests[attempt.index])
         self._said.setdefault(conversation, []).extend((own, answer))
-        return True
+
+    def goes_on(self, attempt: Attempt) -> bool:
+        """Whether the conversation of an attempt that was taken in can go on, if it has another turn."""
+        return self._planned[attempt.index].conversation in self._said
 
 
-def token_ids_of(attempt: Attempt) -> bytes | None:
+def token_ids_of(choices: Sequence[dict[str, object]]) -> bytes | None:
     """The token ids of a whole answer, as a server tells them that was asked with return_token_ids: `12,5,7`. None if
-    the attempt failed, or the server told none."""
-    ids: list[int] = []
-    finished = False
-    for choice in _choices(attempt):
-        part = choice.get("token_ids")
-        if isinstance(part, list):
-            ids += [id_ for id_ in part if isinstance(id_, int) and not isinstance(id_, bool)]
-        finished = finished or isinstance(choice.get("finish_reason"), str)
-    return ",".join(map(str, ids)).encode() if finished and ids else None
+    it told none."""
+    parts = [part for choice in choices if isinstance(part := choice.get("token_ids"), list)]
+    ids = [id_ for part in parts for id_ in part if isinstance(id_, int) and not isinstance(id_, bool)]
+    return ",".join(map(str, ids)).encode() if ids else None
 
 
-def message_of(attempt: Attempt) -> bytes | None:
-    """A whole answer as a message, its reasoning left out as chat templates want it. None if the attempt failed."""
-    texts: list[str] = []
-    finished = False
-    for choice in _choices(attempt):
-        delta = choice.get("delta")
-        content = delta.get("content") if isinstance(delta, dict) else None
-        if isinstance(content, str):
-            texts.append(content)
-        finished = finished or isinstance(choice.get("finish_reason"), str)
-    if not finished:
-        return None
-    return json.dumps({"role": "assistant", "content": "".join(texts)}, separators=(",", ":")).encode()
+def message_of(choices: Sequence[dict[str, object]]) -> bytes:
+    """A whole answer as a message, its reasoning left out as chat templates want it."""
+    deltas = [delta for choice in choices if isinstance(delta := choice.get("delta"), dict)]
+    content = "".join(text for delta in deltas if isinstance(text := delta.get("content"), str))
+    return json.dumps({"role": "assistant", "content": content}, separators=(",", ":")).encode()
 
 
 def _choices(attempt: Attempt) -> Iterator[dict[str, object]]:

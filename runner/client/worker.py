@@ -102,11 +102,11 @@ async def _work(job: CellJob, worker: int, board: Board, start: Start, progress:
         stack.callback(spool.close)
         requests = job.requests.open()
         stack.callback(requests.close)
-        session = _Session(worker, spool)
         turns = None
         if job.conversations:
             chat = b"/chat/completions " in job.prefix.partition(b"\r\n")[0]
             turns = Conversations(job.target, requests, job.load.requests, chat)
+        session = _Session(worker, spool, turns)
         bytes_of = turns.request if turns is not None else requests.__getitem__
         pool = Pool(job.target, job.rules, lambda index: job.prefix + bytes_of(index), session.on_done)
         stack.callback(pool.close)
@@ -136,9 +136,10 @@ async def _work(job: CellJob, worker: int, board: Board, start: Start, progress:
 class _Session:
     """Counts what ends, and hands it on."""
 
-    def __init__(self, worker: int, spool: Spool) -> None:
+    def __init__(self, worker: int, spool: Spool, turns: Conversations | None) -> None:
         self._worker = worker
         self._spool = spool
+        self._turns = turns
         self.load: Load | None = None
         self.failed = self.reads = 0
 
@@ -147,6 +148,8 @@ class _Session:
         return self._spool.count
 
     def on_done(self, attempt: Attempt) -> None:
+        if self._turns is not None:
+            self._turns.take_in(attempt)
         self.failed += attempt.fault is not None
         self.reads += len(attempt.reads)
         attempt.worker = self._worker

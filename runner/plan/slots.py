@@ -51,7 +51,7 @@ class _Turns:
     def __init__(self, spec: dict[str, Any] | None, key: Key) -> None:
         self.known = spec is not None
         turns = spec["turns"] if spec is not None else 1
-        self._least, self._most = turns if isinstance(turns, list) else (turns, turns)
+        self._least, self._most = (int(turn) for turn in (turns if isinstance(turns, list) else (turns, turns)))
         self._stream = Stream(key[0], "turns", *key[1:])
 
     @property
