@@ -19,6 +19,7 @@ from .metrics import Measured, Value, measure
 from .quantities import Quantities, output_tokens, quantities
 from .read import Block, Bundle, Cell
 from .records import Record
+from .steady import SteadyCell, steady_cell
 from .view import CellView
 from .window import counted, measured_window, tokens_inside
 
@@ -56,6 +57,7 @@ class CellResult:
     short: int
     again: int
     prompts: PromptLengths
+    steady: SteadyCell
 
     @property
     def failed_checks(self) -> list[str]:
@@ -169,6 +171,7 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
         cell, check_cell(view), measure(measured), judgement, measured.window_s, _curves(found), _other_count(attempts),
         _short(attempts) if (bundle.card["workload"].get("sampling") or {}).get("ignore_eos") else 0,
         attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts),
+        steady_cell(attempts, found.each["ttft"], float(bundle.card["analysis"]["confidence"])),
     )  # fmt: skip
 
 
