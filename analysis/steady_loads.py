@@ -51,7 +51,7 @@ def _row(cells: Sequence[CellResult], within: float | None, confidence: float) -
         if len(drifts) > 1:
             _, row["stdev"], lower, upper = t_interval(np.asarray(drifts), confidence)
             row["interval"] = [lower, upper]
-        if len(drifts) < MIN_BLOCKS:
+        if within is not None and len(drifts) < MIN_BLOCKS:
             row["reason"] = f"{wording.count(len(drifts), 'block')}; a word needs {MIN_BLOCKS}"
     if within is not None:
         row["word"] = OPEN if row["reason"] else word(*row["interval"], within)

@@ -25,11 +25,7 @@ def without_later_keys(found: dict[str, Any], again: Card) -> dict[str, Any]:
     resolved = copy.deepcopy(again.resolved)
     for path in later_keys():
         there, here = _above(found, path), _above(resolved, path)
-        if (
-            here is not None
-            and (there is None or path[-1] not in there)
-            and not _on_card(again, dotted(path))
-        ):
+        if here is not None and (there is None or path[-1] not in there) and not _on_card(again, dotted(path)):
             here.pop(path[-1], None)
     return resolved
 
