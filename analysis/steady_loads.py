@@ -22,7 +22,7 @@ from .tables import arms_and_loads
 
 STEADY, DRIFTS, OPEN = "steady", "drifts", "not established"
 #: why an effect or a guard at a load that drifts has no word
-INVALID_LOAD = "TTFT drifts at this load, which the card declares steady: the load is invalid"
+INVALID_LOAD = "the load is invalid, since TTFT drifts there"
 
 
 def steady_rows(reading: Reading) -> list[Record]:

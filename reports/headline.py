@@ -168,8 +168,9 @@ def _drifts(bundle: Bundle) -> list[str]:
     rows = [row for row in bundle.result.get("steady_state") or [] if row.get("word") == "drifts"]
     at = wording.loads(list(dict.fromkeys(row["load"] for row in rows)), bundle.load_unit)
     return [
-        f"The card declares {at} steady, and TTFT drifts there. What to do: a longer warm-up, or a lower load. A load "
-        "past saturation has no steady state; left out of validity.steady_state it is a finite window."
+        f"The card declares {at} steady, and TTFT drifts there. What to do, in a new card: a longer warm-up, or a "
+        "lower load. A load past saturation has no steady state: it is a finite window, and not named under "
+        "steady_state."
     ]
 
 

@@ -100,7 +100,9 @@ def _table(bundle: Bundle, rows: Sequence[Json]) -> Block:
                 *([row["reason"] or ""] if notes else []),
             ]
         )
-    headings = "Load|Arm|Judged|#Drift|#Interval|#Blocks|#Requests a block|#MSER-5 cut|Without a first token"
+    headings = (
+        f"Load|Arm|Judged|#Drift|#{bundle.confidence} interval|#Blocks|#Requests a block|#MSER-5 cut|No first token"
+    )
     return table("Drift of TTFT over the measured window", headings + ("|Reason" if notes else ""), cells)
 
 

@@ -197,8 +197,9 @@ def test_a_load_that_drifts_is_named_with_what_to_do(tmp_path: Path) -> None:
     verdict.update(verdict="invalid", because=[{"code": "not_steady", "text": "no steady state: …"}])
     found = _read(tmp_path / "b", verdict)
     assert headline.decision(found)[-1] == (
-        "The card declares 12 req/s steady, and TTFT drifts there. What to do: a longer warm-up, or a lower load. A "
-        "load past saturation has no steady state; left out of validity.steady_state it is a finite window."
+        "The card declares 12 req/s steady, and TTFT drifts there. What to do, in a new card: a longer warm-up, or a "
+        "lower load. A load past saturation has no steady state: it is a finite window, and not named under "
+        "steady_state."
     )
     (section,) = steady.steady_sections(found)
     assert _table(section) == [
