@@ -53,13 +53,16 @@ def _row(cells: Sequence[CellResult], within: float | None, confidence: float) -
             row["interval"] = [lower, upper]
         if within is not None and len(drifts) < MIN_BLOCKS:
             row["reason"] = f"{wording.count(len(drifts), 'block')}; a word needs {MIN_BLOCKS}"
+        elif len(drifts) < 2:
+            row["reason"] = "one block has no spread"
     if within is not None:
-        row["word"] = OPEN if row["reason"] else word(*row["interval"], within)
+        row["word"] = OPEN if row["reason"] else word(row["interval"], within)
     return row
 
 
-def word(lower: float, upper: float, within: float) -> str:
+def word(interval: Sequence[float], within: float) -> str:
     """What an interval says against ±`within`; one that touches the limit reaches across it."""
+    lower, upper = interval
     if lower > within or upper < -within:
         return DRIFTS
     return STEADY if -within < lower and upper < within else OPEN

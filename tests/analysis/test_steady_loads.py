@@ -98,7 +98,7 @@ BOTH = {"at": [10.0, 20.0], "drift_within": 0.1}
     ],
 )
 def test_the_word_of_an_interval(bounds: tuple[float, float], wanted: str) -> None:
-    assert word(*bounds, 0.1) == wanted
+    assert word(bounds, 0.1) == wanted
 
 
 @pytest.mark.parametrize("true", [0.1, -0.1, 0.0])
@@ -112,7 +112,7 @@ def test_the_words_are_right_as_often_as_they_say(true: float) -> None:
     for cells in values:
         drifts = np.array([found.value for cell in cells if (found := drift(cell)) is not None])
         _, _, lower, upper = t_interval(drifts, 0.95)
-        words.append(word(lower, upper, 0.1))
+        words.append(word((lower, upper), 0.1))
         outside += not lower < 0 < upper
     if true:
         for wrong in ("drifts", "steady"):
@@ -300,6 +300,18 @@ def test_too_few_blocks(tmp_path: Path) -> None:
     assert (row["word"], row["reason"]) == ("not established", "3 blocks; a word needs 6")
     # mean of .004, −.011 and .007 is 0, s .009644, t(.975, 2) = 4.3027: ± .023957
     assert row["interval"] == pytest.approx([0.5 - 0.023957, 0.5 + 0.023957], abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("declared", "reason"),
+    [(None, "one block has no spread"), ({"at": [1.0], "drift_within": 0.1}, "1 block; a word needs 6")],
+)
+def test_one_block_has_no_interval(tmp_path: Path, declared: Row | None, reason: str) -> None:
+    window = {"warmup": {"requests": 4}, "measure": {"requests": 100}, "drain": 2.0}
+    wanted = baseline_card(workload__window=window, validity__steady_state=declared, method__blocks=1)
+    row = row_at(analyse(build(tmp_path, wanted, rows=linear(nothing))), "baseline", 1.0)
+    assert (row["interval"], row["stdev"], row["reason"]) == (None, None, reason)
+    assert row["mean"] == pytest.approx(0.004, abs=1e-6)
 
 
 def test_a_baseline_that_drifts_is_invalid(tmp_path: Path) -> None:
