@@ -59,10 +59,22 @@ def check_card(card: Record, where: str) -> None:
         raise BundleError(
             f"{where}: arms are {', '.join(card['arms'])}; wanted baseline (and candidate, for an ab card)"
         )
+    _check_steady_state(card, where)
     if card["kind"] == "ab":
         for path, wanted in _AB_KEYS.items():
             need(card, path, wanted, where)
         _check_rows(card, where)
+
+
+def _check_steady_state(card: Record, where: str) -> None:
+    """validity.steady_state: null, absent (a card from before it) or loads that the workload has, with a limit."""
+    declared = card["validity"].get("steady_state")
+    if declared is None:
+        return
+    place = f"{where}: validity.steady_state"
+    _check_loads(need(declared, "at", list, place), card, place)
+    if not need(declared, "drift_within", (int, float), place) > 0:
+        raise BundleError(f"{place}: drift_within is {declared['drift_within']!r}; wanted above 0")
 
 
 def _check_rows(card: Record, where: str) -> None:

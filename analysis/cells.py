@@ -20,6 +20,7 @@ from .quantities import Quantities, output_tokens, quantities
 from .read import Block, Bundle, Cell
 from .records import Record
 from .reuse import CachedShare, cached_share
+from .steady import SteadyCell, steady_cell
 from .turns import Told, told
 from .view import CellView
 from .window import counted, measured_window, tokens_inside
@@ -61,6 +62,7 @@ class CellResult:
     outputs: OutputLengths
     cached: CachedShare
     told: Told | None
+    steady: SteadyCell
 
     @property
     def failed_checks(self) -> list[str]:
@@ -176,6 +178,7 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
         _short(attempts) if (bundle.card["workload"].get("sampling") or {}).get("ignore_eos") else 0,
         attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts), output_lengths(attempts),
         cached_share(events, attempts, server), told(view),
+        steady_cell(attempts, found.each["ttft"], float(bundle.card["analysis"]["confidence"])),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from . import reuse, turns, wording
+from . import reuse, steady_loads, turns, wording
 from .card import ARMS
 from .cells import Reading
 from .instrument import measuring_client
@@ -46,7 +46,7 @@ def conditions(reading: Reading) -> list[Record]:
         *_conversations(reading),
         _row("blocks", f"{sum(block.used for block in reading.blocks)} of {reading.wanted} used", "observed"),
         _row("server restarts", plain((card["system"].get("launch") or {}).get("restart", "not declared"))),
-        _row("steady state", "not examined by this revision of the analysis", "unknown"),
+        *(_row(*found) for found in steady_loads.conditions(reading, steady_loads.steady_rows(reading))),
         _row("days", "single day", "observed"),
         *(_row("measuring client", text, "observed") for text in measuring_client(bundle)),
         *sent_again(reading),

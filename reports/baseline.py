@@ -10,6 +10,7 @@ from .headline import check_value, observed, short_digest
 from .procedure import blocks_section, check_section, conditions_section, identity_section, is_unknown, validity_section
 from .read import Bundle, Json
 from .service import attribution_section
+from .steady import steady_sections
 
 LATENCIES = ("ttft.p50", "ttft.p95", "tpot.p50", "tpot.p95")
 #: footnote marks for labels on values, in the order in which the labels appear
@@ -172,6 +173,7 @@ def baseline_document(bundle: Bundle) -> Document:
     sections = (
         _sweep_section(bundle, sweep),
         _noise_section(bundle),
+        *steady_sections(bundle),
         attribution_section(bundle),
         blocks_section(bundle),
         validity_section(bundle),

@@ -29,6 +29,7 @@ from .procedure import (
 )
 from .read import Bundle, read_bundle
 from .service import attribution_section, goodput_section, latency_section
+from .steady import steady_sections
 from .summary import metrics_section
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def ab_document(bundle: Bundle) -> Document:
             attribution_section(bundle),
             blocks_section(bundle),
             latency_section(bundle),
+            *steady_sections(bundle),
             metrics_section(bundle),
             validity_section(bundle),
             conditions_section(bundle),

@@ -25,6 +25,14 @@ def _statements(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
             yield ("guards", index), guard
 
 
+def _at_loads(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+    """What names loads of the workload under `at`."""
+    yield from _statements(filled)
+    steady = filled.get("validity", "steady_state")
+    if isinstance(steady, dict):
+        yield ("validity", "steady_state"), steady
+
+
 def _bounded(filled: Filled) -> Iterator[tuple[KeyPath, Metric, str, dict[str, Any]]]:
     """Each statement with a known metric and a bound: the bound's path, the metric, the bound's key and value."""
     for path, statement in _statements(filled):
@@ -98,7 +106,7 @@ def _at_declared_loads(filled: Filled) -> Iterator[Problem]:
         return
     wanted = ", ".join(format_quantity(kind, load if kind == "rate" else int(load)) for load in loads)
     named: list[tuple[KeyPath, Any]] = [(("workload", "operating_point"), filled.get("workload", "operating_point"))]
-    for path, statement in _statements(filled):
+    for path, statement in _at_loads(filled):
         if filled.on_card(*path, "at") and isinstance(statement.get("at"), list):
             named += [((*path, "at", index), load) for index, load in enumerate(statement["at"])]
     for path, load in named:
@@ -120,7 +128,7 @@ def _loads_once(filled: Filled) -> Iterator[Problem]:
                     ("workload", key, index), f"{format_quantity(kind, load)} a second time", "each load once"
                 )
             seen.append(load)
-    for path, statement in _statements(filled):
+    for path, statement in _at_loads(filled):
         at = statement.get("at")
         if filled.on_card(*path, "at") and isinstance(at, list):
             for index, load in enumerate(at):

@@ -37,4 +37,5 @@ def kinds_of(workload: dict[str, Any], key: Key, planned: Sequence[Slot]) -> lis
 def _level(arrivals: dict[str, Any], offset_ns: int) -> int:
     """The level of the profile at an offset."""
     period_ns = round(arrivals["period"] * 1e9)
-    return offset_ns % period_ns * len(list(arrivals["levels"])) // period_ns
+    levels: list[float] = arrivals["levels"]
+    return int(offset_ns % period_ns * len(levels) // period_ns)

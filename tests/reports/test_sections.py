@@ -6,7 +6,7 @@ from pathlib import Path
 
 import bundles
 import pytest
-from benchcard.reports import baseline, effects, headline, procedure, read, service, summary
+from benchcard.reports import baseline, effects, headline, procedure, read, service, steady, summary
 from benchcard.reports.document import Section, Table, table
 
 
@@ -182,3 +182,43 @@ def test_a_second_run_of_the_same_day_is_named_beside_the_days(tmp_path: Path) -
 
 def test_one_of_a_counted_unit_is_singular() -> None:
     assert [headline.check_value(n, "blocks") for n in (0, 1, 8)] == ["0 blocks", "1 block", "8 blocks"]
+
+
+def test_a_bundle_of_an_analysis_that_did_not_look_has_no_section_on_steady_state(tmp_path: Path) -> None:
+    verdict = bundles.supported()
+    del verdict["steady_state"]
+    assert steady.steady_sections(_read(tmp_path, verdict)) == ()
+
+
+def test_a_load_that_drifts_is_named_with_what_to_do(tmp_path: Path) -> None:
+    verdict = bundles.supported()
+    verdict["steady_state"] = [bundles.steady("candidate", 2, 12.0, "drifts", 0.12)]
+    assert headline.decision(_read(tmp_path / "a", verdict))[0].startswith("The effect clears the threshold")
+    verdict.update(verdict="invalid", because=[{"code": "not_steady", "text": "no steady state: …"}])
+    found = _read(tmp_path / "b", verdict)
+    assert headline.decision(found)[-1] == (
+        "The card declares 12 req/s steady, and TTFT drifts there. What to do, in a new card: a longer warm-up, or a "
+        "lower load. A load past saturation has no steady state: it is a finite window, and not named under "
+        "steady_state."
+    )
+    (section,) = steady.steady_sections(found)
+    assert _table(section) == [
+        [
+            "12 req/s", "candidate", "drifts", "+12.0%", "+11.5% to +12.6%", "8", "701 to 708",
+            "0 to 350 (boundary in 1)", "3 (timeout_total)",
+        ]
+    ]  # fmt: skip
+
+
+def test_no_load_declared_and_too_few_requests(tmp_path: Path) -> None:
+    """What is undefined says why, and is no 0."""
+    row = bundles.steady("baseline", 1, 6.0, None, 0.0, mean=None, interval=None, blocks=1, reason="few requests")
+    row["cells"] = [{**row["cells"][0], "requests": 7, "mser_requests": None, "mser_at_boundary": None}]
+    (section,) = steady.steady_sections(_read(tmp_path, {**bundles.supported(), "steady_state": [row]}))
+    assert section.blocks[0].text.startswith("The card declares no load steady: each window is a finite one")  # type: ignore[union-attr]
+    assert _table(section) == [
+        [
+            "6 req/s", "baseline", "finite window", "undefined", "undefined", "1", "7", "undefined", "none",
+            "few requests",
+        ]
+    ]  # fmt: skip

@@ -10,7 +10,7 @@ from benchcard.schema.errors import CardError
 
 CARDS = Path(__file__).parent / "cards"
 REFUSED = {
-    "atlas-document-trace": {"workload.populations", "quality[0]", "quality[1]", "method.aa", "validity.steady_state"},
+    "atlas-document-trace": {"workload.populations", "quality[0]", "quality[1]", "method.aa"},
     "closed-loop-ngram": {"workload.requests.file", "quality[0]"},
     "external-fp8-kv": {"workload.requests.file", "quality[0]", "method.aa", "method.swap"},
     "minimal-ab": {"workload.requests.file", "quality[0]"},

@@ -17,6 +17,7 @@ def test_the_later_keys() -> None:
     assert set(later_keys()) == {
         ("workload", "client", "workers"), ("validity", "loop_lag_p99"), ("validity", "client_starved"),
         ("validity", "coalesced_chunks"), ("validity", "client_error"),
+        ("validity", "steady_state"),
     }  # fmt: skip
     for path in later_keys():
         schema = card_schema()
@@ -43,4 +44,14 @@ def test_a_later_key_that_the_card_names_is_compared(tmp_path: Path) -> None:
     again = load_card(path)
     old = copy.deepcopy(again.resolved)
     del old["validity"]["loop_lag_p99"]
+    assert without_later_keys(old, again) != old
+
+
+def test_a_later_mapping_that_the_card_names_is_compared(tmp_path: Path) -> None:
+    """Only its leaves have a source."""
+    path = tmp_path / "card.yaml"
+    path.write_text(CARD.read_text() + "\nvalidity: {steady_state: {at: every_load}}\n")
+    again = load_card(path)
+    old = copy.deepcopy(again.resolved)
+    del old["validity"]["steady_state"]
     assert without_later_keys(old, again) != old
