@@ -19,7 +19,7 @@ from .client.spool import read_spool
 from .client.wire import request_body, request_prefix, request_rest
 from .client.worker import CellJob
 from .engines.fleet import Running
-from .engines.launch import model_name
+from .engines.launch import is_cold_start, model_name
 from .engines.probe import Probe
 from .files import write_parquet
 from .plan.blocks import Cell
@@ -27,7 +27,7 @@ from .plan.plan import Plan
 from .plan.requests import PlannedRequest, prompt_tokens, salted
 from .progress import Progress
 from .secrets import read_key
-from .telemetry.record import client_frame, scrape, server_frame
+from .telemetry.record import client_frame, scrape, server_frame, start_frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -69,6 +69,9 @@ def measure_cell(session: Session, cell: Cell, running: Running, progress: Progr
         probe.close()
     context = _context(session, cell, [value.removeprefix("Bearer ") for value in running.endpoint.headers.values()])
     frame = event_frame(event_row(context, attempt) for attempt in read_attempts(job))
+    if is_cold_start(card) and running.start is not None:
+        path = session.bundle.telemetry("start", cell.cell)
+        write_parquet(path, start_frame(cell.cell, session.epoch_ns, running.start))
     _write(
         session, cell, load, frame, server_frame(cell.cell, session.epoch_ns, samples), counted_planned(card, planned)
     )

@@ -117,6 +117,7 @@ def _workload(values: dict[str, Any]) -> dict[str, Any]:
     if prefix is not None and prefix["documents"] == "unlimited":
         prefix = prefix | {"documents": None}
     return {
+        "test": values["test"],
         "arrivals": values["arrivals"],
         "load_kind": "rate" if rate else "concurrency",
         "loads": [float(load) for load in values["loads" if rate else "concurrency"]],

@@ -12,6 +12,7 @@ from .defaults import Filled
 from .errors import Problem
 from .phrase import KeyPath
 from .rules_claim import CLAIM_RULES
+from .rules_start import START_RULES
 from .rules_system import SYSTEM_RULES
 from .rules_workload import WORKLOAD_RULES
 from .structure import Schema, card_schema, child
@@ -61,4 +62,4 @@ def _required_by_kind(filled: Filled) -> Iterator[Problem]:
                 yield filled.problem((*path, key), "nothing", f"the key {key}", below["description"])
 
 
-RULES: tuple[Rule, ...] = (_required_by_kind, *CLAIM_RULES, *SYSTEM_RULES, *WORKLOAD_RULES)
+RULES: tuple[Rule, ...] = (_required_by_kind, *CLAIM_RULES, *SYSTEM_RULES, *WORKLOAD_RULES, *START_RULES)

@@ -7,7 +7,8 @@ from .errors import InputError
 #: 1: first. A key with x-since 2 came later: a card resolved before has none (its edition, CARD_EDITION, was 1).
 CARD_VERSION = 1
 #: 2: workload.client.workers; validity.loop_lag_p99, client_starved, coalesced_chunks, client_error.
-CARD_EDITION = 2
+#: 3: workload.test.
+CARD_EDITION = 3
 #: 1: first.
 PLAN_VERSION = 1
 #: 1: first; failure and tries came later, and a reader that does not know them loses nothing.
