@@ -1,8 +1,9 @@
 """Every metric, once: name, formula, unit, better direction, when it is undefined.
 
 Two kinds of rows make the table `METRICS`: scalars of a cell (goodput, error_rate, …) and statistics of a quantity
-(`ttft.p95`). `START_METRICS` has those that only cells of a cold start have; `ALL_METRICS` is both. Quantities are taken from counted attempts with outcome ok; an attempt without one is left out with a
-counted reason, never as 0. Percentiles: the smallest value with at least p of the data at or below it.
+(`ttft.p95`). `START_METRICS` has those that only cells of a cold start have; `ALL_METRICS` is both. Quantities are
+taken from counted attempts with outcome ok; an attempt without one is left out with a counted reason, never as 0.
+Percentiles: the smallest value with at least p of the data at or below it.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ START_METRICS: dict[str, Metric] = {
             _of_start(start.first_ttft),
         ),
         Metric(
-            "first.slowdown", "1", "lower", "ratio",
+            "first.slowdown", "times", "lower", "ratio",
             "first.ttft / median TTFT of the ok requests scheduled in the second half of the window",
             f"first.ttft is; fewer than {start.SETTLED_REPLIES} of them", _of_start(start.first_slowdown),
         ),

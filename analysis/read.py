@@ -148,7 +148,12 @@ class Bundle:
 
     def start(self, cell: Cell) -> Record | None:
         """The start of the server that was started for the cell, or None where no record of it is left."""
-        return _row(self.root / "telemetry" / f"start-{cell.cell}.parquet", START_COLUMNS)
+        path = self.root / "telemetry" / f"start-{cell.cell}.parquet"
+        found = _row(path, START_COLUMNS)
+        for name in ("launched", "ready"):
+            if found is not None and found[name] is None:
+                raise BundleError(f"{path}: no time in {name}; only `looked` may have none")
+        return found
 
     def server(self, cell: Cell) -> pl.DataFrame | None:
         """The server's metrics before and after the cell, or None where they were not read."""

@@ -31,7 +31,8 @@ def sentence(
 ) -> str:
     """The verdict as text that carries its conditions."""
     card = reading.bundle.card
-    place = f"{'At a cold start of' if cold_start(card) else 'On'} {model_name(card)} with {engine(card)}, for {workload(card)}"
+    where = "At a cold start of" if cold_start(card) else "On"
+    place = f"{where} {model_name(card)} with {engine(card)}, for {workload(card)}"
     claim, kind = card["claim"], str(card["workload"]["load_kind"])
     limit = wording.threshold(claim["threshold"]["value"], claim["threshold"]["scale"], claim["direction"])
     if verdict.word == "invalid":

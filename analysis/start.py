@@ -7,6 +7,7 @@ are ns since the run's epoch, values seconds. What is undefined is None with a c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -123,7 +124,5 @@ def start_faults(view: CellView) -> Observation:
     order = [start["launched"], start["launched"] if start["looked"] is None else start["looked"], start["ready"]]
     if view.client is not None:
         order.append(view.client["load_start"])
-    if any(at is None for at in order):
-        return None, "a time of the server's start is missing"
-    backwards = sum(earlier > later for earlier, later in zip(order, order[1:], strict=False))
+    backwards = sum(earlier > later for earlier, later in pairwise(order))
     return float((start["cell"] != view.cell.cell) + backwards), None

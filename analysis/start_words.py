@@ -8,9 +8,9 @@ from . import wording
 from .start import NO_START, ColdStart
 from .window import NS_PER_S
 
-
 CONDITION = (
-    "cold start: servers were started for each cell; nothing was warmed; this says nothing about serving in steady state"
+    "cold start: servers were started for each cell; nothing was warmed; this says nothing about serving in steady "
+    "state"
 )
 
 

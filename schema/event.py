@@ -164,6 +164,8 @@ SERVER_COLUMNS: tuple[Column, ...] = (
 START_COLUMNS: tuple[Column, ...] = (
     Column("cell", "String", "", "cell id"),
     Column("launched", "Int64", "ns", "when the server's process was launched, just before it was"),
-    Column("looked", "Int64", "ns", "when the last look began that found it not ready yet; null if the first found it so"),
+    Column(
+        "looked", "Int64", "ns", "when the last look began that found it not ready yet; null if the first found it so"
+    ),
     Column("ready", "Int64", "ns", "when its answer came that it was ready; it became so after `looked`"),
 )

@@ -56,13 +56,13 @@ COLD_START: tuple[Metric, ...] = (
         "s",
         "lower",
         "ratio",
-        "launch of the server process -> first token of the first answered request, less the time between ready and the "
-        "first request, in which nobody had asked: what the first user of a new replica waits",
+        "launch of the server process -> first token of the first answered request, less the time between ready and "
+        "the first request, in which nobody had asked: what the first user of a new replica waits",
     ),
     Metric("first.ttft", "s", "lower", "ratio", "TTFT of the first counted request, by schedule"),
     Metric(
         "first.slowdown",
-        "1",
+        "times",
         "lower",
         "ratio",
         "TTFT of the first counted request / median TTFT in the second half of the window",

@@ -6,8 +6,8 @@ It starts the command in a session of its own and watches its standard input, th
 When that closes, because the runner closed it or because the runner died in whatever way, the guard ends the server:
 SIGTERM to its group, SIGKILL after the grace, and then to every process that the server left behind (orphans become
 the guard's children, since it is their subreaper). Should the guard itself be killed, the kernel kills the server.
-Lines on STATUS_FD: `pid N T`
-(T: ns of the monotonic clock just before the launch), then `exit CODE`. Standard library only, and no import of ours, so that it starts at once.
+Lines on STATUS_FD: `pid N T` (T: ns of the monotonic clock just before the launch), then `exit CODE`. Standard library
+only, and no import of ours, so that it starts at once.
 """
 
 from __future__ import annotations
