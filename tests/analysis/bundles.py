@@ -2,9 +2,8 @@
 
 `build` writes a whole run directory. By default each cell offers `load` requests a second at a constant gap, each a
 good reply (TTFT 100 ms, five chunks of one token 20 ms apart); `good` says how many of the counted ones are good, the
-others have a TTFT of 900 ms. Where the card is of cold starts, each server was launched 3 s before its load and ready 1 s
-before it. `rows`, `client`, `server` and `start` are hooks that see what is about to be written for a cell
-and change it.
+others have a TTFT of 900 ms. On a card of cold starts each server was launched 3 s before its load and ready 1 s before
+it. `rows`, `client`, `server` and `start` are hooks that see what is about to be written for a cell and change it.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ def test_a_claim_about_starts_on_a_card_of_warm_servers_is_refused(tmp_path: Pat
 
 def test_an_unknown_test_is_refused(tmp_path: Path) -> None:
     root = build(tmp_path, ab_card(workload__test="lukewarm"))
-    with pytest.raises(BundleError, match="workload.test is 'lukewarm'; wanted serving or cold_start"):
+    with pytest.raises(BundleError, match=r"workload\.test is 'lukewarm'; wanted serving or cold_start"):
         read_bundle(root)
 
 
