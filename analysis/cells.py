@@ -19,7 +19,7 @@ from .metrics import Measured, Value, measure
 from .quantities import Quantities, output_tokens, quantities
 from .read import Block, Bundle, Cell
 from .records import Record
-from .start import ColdStart, cold_start, facts
+from .start import Started, cold_start, facts
 from .view import CellView
 from .window import counted, measured_window, tokens_inside
 
@@ -45,7 +45,8 @@ class CellResult:
     """What remains of a cell once its events are closed. `other_count` is the number of ok attempts whose chunks add up
     to another number of tokens than the server reports, `short` the number of ok attempts with fewer output tokens than
     were asked for, where the end of the output was to be ignored, `again` the number of counted attempts that took more
-    than one try; `cold` the start of its server where the card measures starts."""
+    than one try; `started` the start of its server where the card measures
+    starts."""
 
     cell: Cell
     checks: tuple[CheckResult, ...]
@@ -57,7 +58,7 @@ class CellResult:
     short: int
     again: int
     prompts: PromptLengths
-    cold: ColdStart | None = None
+    started: Started | None = None
 
     @property
     def failed_checks(self) -> list[str]:
@@ -175,7 +176,8 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
     return CellResult(
         cell, check_cell(view), measure(measured), judgement, measured.window_s, _curves(found), _other_count(attempts),
         _short(attempts) if (bundle.card["workload"].get("sampling") or {}).get("ignore_eos") else 0,
-        attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts), cold,
+        attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts),
+        None if cold is None else cold.started,
     )  # fmt: skip
 
 

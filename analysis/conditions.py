@@ -70,8 +70,12 @@ def cold_start(reading: Reading) -> list[Record]:
     """That this is a cold start, where it is one, and how its starts were measured."""
     if not is_cold_start(reading.bundle.card):
         return []
-    cells = [cell.cold for cell in reading.used() if cell.cold is not None]
-    return [_row("test", start_words.CONDITION), _row("server starts", start_words.observed(cells), "observed")]
+    cells = [cell.started for cell in reading.used() if cell.started is not None]
+    return [
+        _row("test", start_words.CONDITION),
+        _row("server starts", start_words.observed(cells), "observed"),
+        _row("caches on disk", start_words.LEFT_ON_DISK, "unknown"),
+    ]
 
 
 def sent_again(reading: Reading) -> list[Record]:

@@ -28,6 +28,15 @@ Found = tuple[float | None, int, dict[str, int]]
 
 
 @dataclass(frozen=True)
+class Started:
+    """What remains of a cold start once its cell's events are closed: its server's start, and the seconds between ready
+    and the schedule of the first counted request."""
+
+    start: Record | None
+    idle: float | None
+
+
+@dataclass(frozen=True)
 class ColdStart:
     """A cell of a cold start. `start` is its server's start (launched, looked, ready), None where no record of it is
     left; `attempts` are the counted ones in the order of their schedule."""
@@ -37,11 +46,11 @@ class ColdStart:
     window: Window | None
 
     @property
-    def idle(self) -> float | None:
-        """Seconds between ready and the schedule of the first counted request."""
+    def started(self) -> Started:
+        """What is kept of it."""
         if self.start is None or self.attempts.height == 0:
-            return None
-        return float(self.attempts["scheduled"][0] - self.start["ready"]) / NS_PER_S
+            return Started(self.start, None)
+        return Started(self.start, float(self.attempts["scheduled"][0] - self.start["ready"]) / NS_PER_S)
 
 
 def cold_start(card: Record) -> bool:
@@ -51,7 +60,8 @@ def cold_start(card: Record) -> bool:
 
 def facts(start: Record | None, attempts: pl.DataFrame, window: Window | None) -> ColdStart:
     """What the metrics of a cold start are computed from, of the counted attempts."""
-    return ColdStart(start, attempts.sort("scheduled", "index"), window)
+    columns = attempts.select("scheduled", "index", "outcome", "first_token", "streamed")
+    return ColdStart(start, columns.sort("scheduled", "index"), window)
 
 
 def ready(cell: ColdStart) -> Found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import wording
-from .start import NO_START, ColdStart
+from .start import NO_START, Started
 from .window import NS_PER_S
 
 CONDITION = (
@@ -13,8 +13,14 @@ CONDITION = (
     "state"
 )
 
+#: a first start on a machine finds less on its disk than a second one, and nobody takes it away in between
+LEFT_ON_DISK = (
+    "what earlier starts left on the machine (its file cache, kernels compiled and kept on disk) was neither emptied "
+    "nor looked at"
+)
 
-def observed(cells: Sequence[ColdStart]) -> str:
+
+def observed(cells: Sequence[Started]) -> str:
     """How well `ready` is known, and what the measured servers did before their first request."""
     known = [cell.start for cell in cells if cell.start is not None]
     since = [(start["ready"] - start["looked"]) / NS_PER_S for start in known if start["looked"] is not None]

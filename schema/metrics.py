@@ -69,6 +69,9 @@ COLD_START: tuple[Metric, ...] = (
     ),
 )
 
+#: the fewest counted attempts that carry first.slowdown: half of them lie in the second half of the window
+SLOWDOWN_NEEDS = 10
+
 STATISTICS = ("mean", "p50", "p90", "p95", "p97", "p99", "max")
 
 #: the fewest values that carry a percentile of a per-attempt latency: one value beyond it is allowed for, at the 1%

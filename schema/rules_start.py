@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from .defaults import Filled
 from .errors import Problem
-from .metrics import COLD_START
+from .metrics import COLD_START, SLOWDOWN_NEEDS
 from .phrase import KeyPath
 from .quantity import format_quantity
+from .rules_claim import attempts_a_cell, statements
 
 _TEST: KeyPath = ("workload", "test")
 _ONLY_COLD = {metric.name for metric in COLD_START}
@@ -51,14 +52,21 @@ def _start_metrics_need_a_cold_start(filled: Filled) -> Iterator[Problem]:
     """Where servers are warm, or started for several cells, nothing is there to compute them from."""
     if filled.get(*_TEST) != "serving":
         return
-    places: list[tuple[KeyPath, object]] = [(("claim", "metric"), filled.get("claim", "metric"))]
-    guards = filled.get("guards")
-    for index, guard in enumerate(guards if isinstance(guards, list) else []):
-        places.append((("guards", index, "metric"), (guard or {}).get("metric")))
-    for path, name in places:
+    for path, statement in statements(filled):
+        name = statement.get("metric")
         if name in _ONLY_COLD:
             found = f"{name} on a card of test: serving"
-            yield filled.problem(path, found, "workload.test: cold_start", "only a cold start has this metric")
+            wanted, hint = "workload.test: cold_start", "only a cold start has this metric"
+            yield filled.problem((*path, "metric"), found, wanted, hint)
+
+
+def _slowdown_has_a_second_half(filled: Filled) -> Iterator[Problem]:
+    """A first request is slow against those that follow once the server is warm; some must follow."""
+    for path, statement in statements(filled):
+        values = attempts_a_cell(filled, statement)
+        if statement.get("metric") == "first.slowdown" and values is not None and values < SLOWDOWN_NEEDS:
+            found = f"first.slowdown of about {values} attempts a cell"
+            yield filled.problem((*path, "metric"), found, f"a window that holds {SLOWDOWN_NEEDS} attempts")
 
 
 START_RULES = (
@@ -66,4 +74,5 @@ START_RULES = (
     _cold_start_warms_nothing,
     _cold_start_has_a_cold_cache,
     _start_metrics_need_a_cold_start,
+    _slowdown_has_a_second_half,
 )

@@ -11,8 +11,9 @@ from benchcard.analysis.metrics import METRICS, START_METRICS, Measured, Value, 
 from benchcard.analysis.quantities import quantities
 from benchcard.analysis.read import read_bundle
 from benchcard.analysis.records import BundleError
-from benchcard.analysis.start import ColdStart, facts
+from benchcard.analysis.start import SETTLED_REPLIES, Started, facts
 from benchcard.analysis.window import Window
+from benchcard.schema import metrics as catalogue
 from benchcard.schema.event import EVENT_COLUMNS
 
 from .bundles import MS, SECOND, Cell, Row, ab_card, analyse, baseline_card, build, event, frame, reply
@@ -90,6 +91,10 @@ def test_too_few_replies_in_the_second_half() -> None:
     assert values([at(0, 4.0, 500)], window=None)["first.slowdown"].undefined == {"no measured window": 1}
 
 
+def test_a_card_needs_a_window_that_can_hold_them() -> None:
+    assert catalogue.SLOWDOWN_NEEDS == 2 * SETTLED_REPLIES
+
+
 def test_without_a_record_of_the_start() -> None:
     found = values([at(0, 4.0, 500)], start=None)
     nothing = Value(None, 0, {"no record of the server's start": 1})
@@ -104,8 +109,9 @@ def test_a_warm_server_has_none_of_them() -> None:
 
 def test_how_long_a_server_was_idle() -> None:
     attempts = frame(EVENT_COLUMNS, [at(0, 4.25, 100)])
-    assert facts(START, attempts, WINDOW).idle == 0.75
-    assert ColdStart(None, attempts, WINDOW).idle is None
+    assert facts(START, attempts, WINDOW).started == Started(START, 0.75)
+    assert facts(None, attempts, WINDOW).started == Started(None, None)
+    assert facts(START, attempts.clear(), WINDOW).started == Started(START, None)
 
 
 CLAIM = {
@@ -146,6 +152,8 @@ def test_the_verdict_is_about_the_start_and_says_so(tmp_path: Path) -> None:
         "ready is known to within 10 ms; until its first request a server was idle for 1.02 to 1.05 s, which "
         "start.first_token leaves out"
     )
+    (left,) = [row for row in found["conditions"] if row["name"] == "caches on disk"]
+    assert left["source"] == "unknown"
     assert len(found["summary"]) == 4 * (len(METRICS) + len(START_METRICS))
     candidate = [
         row["values"][0]
