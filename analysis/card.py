@@ -53,6 +53,8 @@ def check_card(card: Record, where: str) -> None:
         need(card, path, wanted, where)
     if not 0 < card["analysis"]["confidence"] < 1:
         raise BundleError(f"{where}: analysis.confidence is {card['analysis']['confidence']!r}; wanted between 0 and 1")
+    if card["workload"].get("test", "serving") not in ("serving", "cold_start"):
+        raise BundleError(f"{where}: workload.test is {card['workload']['test']!r}; wanted serving or cold_start")
     if card["kind"] not in ("ab", "baseline"):
         raise BundleError(f"{where}: kind is {card['kind']!r}; wanted ab or baseline")
     if "baseline" not in card["arms"] or (card["kind"] == "ab" and "candidate" not in card["arms"]):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from . import instrument, reuse, turns
+from . import instrument, reuse, start, turns
 from .metrics import inverted_cdf
 from .records import Record
 from .view import NO_TELEMETRY, CellView, Observation
@@ -290,6 +290,12 @@ CHECKS: tuple[Check, ...] = (
         "complete", "attempts", "counted attempts that were cut off before their end or their timeout",
         "Let the drain last at least timeout_total, and do not stop the run inside a cell.",
         _zero, _cut_off,
+    ),
+    Check(
+        "server_start", "faults",
+        "what is wrong with the record of the server's start: none, of another cell, or with times that run backwards",
+        "What a cold start is about was not measured: a fault of the runner, or tampering.",
+        _zero, start.start_faults, start.applies,
     ),
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ import numpy as np
 from . import wording
 from .cells import Reading
 from .effect import MIN_BLOCKS, Effect, bonferroni_interval, holm, paired
-from .metrics import METRICS
+from .metrics import metrics_of
 from .power import blocks_needed, smallest_detectable
 from .records import BundleError, Record
 from .steady_loads import INVALID_LOAD
@@ -51,7 +51,7 @@ class Pairs:
 
 def pairs(reading: Reading, metric: str, load_point: int) -> Pairs:
     """The paired values of a metric at a load, from the used blocks."""
-    if metric not in METRICS:
+    if metric not in metrics_of(reading.bundle.card):
         raise BundleError(f"card.resolved.json: no formula for metric {metric!r}")
     by_arm = {
         arm: {cell.cell.block: cell.values[metric].value for cell in reading.used(arm, load_point)}

@@ -10,13 +10,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from . import reuse, steady_loads, turns, wording
+from . import reuse, start_words, steady_loads, turns, wording
 from .card import ARMS
 from .cells import Reading
 from .instrument import measuring_client
 from .lengths import in_words, outputs_in_words
 from .read import Bundle
 from .records import Record
+from .start import cold_start as is_cold_start
 
 #: identity fields that name the machine or the engine; others only show where the arms differ
 _SHOWN = ("engine", "model", "host", "hardware", "device", "cpu", "gpu", "accelerator", "os", "driver", "client")
@@ -31,6 +32,7 @@ def conditions(reading: Reading) -> list[Record]:
         _row("flags", flags(card["system"].get("flags") or {}) or "none"),
         *([_row("treatment", treatment(card))] if card["kind"] == "ab" else []),
         _row("workload", workload(card)),
+        *cold_start(reading),
         _row("arrivals", arrivals(card)),
         _row("loads", wording.loads(card["workload"]["loads"], card["workload"]["load_kind"])),
         _row("cache state", cache_state(card["workload"].get("cache_state"))),
@@ -73,6 +75,18 @@ def _row(name: str, value: str, source: str = "declared") -> Record:
 def _conversations(reading: Reading) -> list[Record]:
     text = turns.in_words(cell.told for cell in reading.used())
     return [] if text is None else [_row("conversations", text, "observed")]
+
+
+def cold_start(reading: Reading) -> list[Record]:
+    """That this is a cold start, where it is one, and how its starts were measured."""
+    if not is_cold_start(reading.bundle.card):
+        return []
+    cells = [cell.started for cell in reading.used() if cell.started is not None]
+    return [
+        _row("test", start_words.CONDITION),
+        _row("server starts", start_words.observed(cells), "observed"),
+        _row("caches on disk", start_words.LEFT_ON_DISK, "unknown"),
+    ]
 
 
 def sent_again(reading: Reading) -> list[Record]:

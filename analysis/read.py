@@ -91,6 +91,12 @@ SERVER_COLUMNS: dict[str, Any] = {
     "labels": pl.String,
     "value": pl.Float64,
 }
+START_COLUMNS: dict[str, Any] = {
+    "cell": pl.String,
+    "launched": pl.Int64,
+    "looked": pl.Int64,
+    "ready": pl.Int64,
+}
 
 
 @dataclass(frozen=True)
@@ -150,13 +156,16 @@ class Bundle:
 
     def client(self, cell: Cell) -> Record | None:
         """The measuring client's view of itself over the cell, or None where it left none."""
-        path = self.root / "telemetry" / f"client-{cell.cell}.parquet"
-        if not path.is_file():
-            return None
-        frame = _frame(path, CLIENT_COLUMNS)
-        if frame.height != 1:
-            raise BundleError(f"{path}: {frame.height} rows; wanted exactly one")
-        return frame.row(0, named=True)
+        return _row(self.root / "telemetry" / f"client-{cell.cell}.parquet", CLIENT_COLUMNS)
+
+    def start(self, cell: Cell) -> Record | None:
+        """The start of the server that was started for the cell, or None where no record of it is left."""
+        path = self.root / "telemetry" / f"start-{cell.cell}.parquet"
+        found = _row(path, START_COLUMNS)
+        for name in ("launched", "ready"):
+            if found is not None and found[name] is None:
+                raise BundleError(f"{path}: no time in {name}; only `looked` may have none")
+        return found
 
     def server(self, cell: Cell) -> pl.DataFrame | None:
         """The server's metrics before and after the cell, or None where they were not read."""
@@ -285,6 +294,16 @@ def _log(path: Path) -> tuple[Record, ...]:
             raise BundleError(f"{path}:{number}: wanted an object")
         records.append(record)
     return tuple(records)
+
+
+def _row(path: Path, columns: Mapping[str, Any]) -> Record | None:
+    """The one row of a table, or None where there is no such file."""
+    if not path.is_file():
+        return None
+    frame = _frame(path, columns)
+    if frame.height != 1:
+        raise BundleError(f"{path}: {frame.height} rows; wanted exactly one")
+    return frame.row(0, named=True)
 
 
 def _frame(path: Path, columns: Mapping[str, Any]) -> pl.DataFrame:

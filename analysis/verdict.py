@@ -13,7 +13,7 @@ from .conditions import conditions, confounded
 from .decide import decide
 from .evidence import judge_evidence
 from .guards import GuardResult, adjust, guard, undefined
-from .metrics import METRICS
+from .metrics import ALL_METRICS
 from .records import Record
 from .sentence import sentence
 from .steady_loads import INVALID_LOAD, drifting, steady_rows
@@ -35,7 +35,7 @@ def verdict(reading: Reading) -> Record:
     cells = [result.cell for result in reading.used()]
     evidence = judge_evidence(bundle, card.get("evidence") or [], cells, (float(at) for at in claim["at"]))
     found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads)
-    metric = METRICS[claim["metric"]]
+    metric = ALL_METRICS[claim["metric"]]
     named = {key: claim[key] for key in ("metric", "direction", "threshold", "scope", "at")}
     document: dict[str, Any] = {
         "verdict_version": VERDICT_VERSION,
@@ -98,7 +98,7 @@ def _guard_row(row: Record, at: float, load_point: int, result: GuardResult) -> 
 
     return {
         "metric": row["metric"],
-        "unit": METRICS[row["metric"]].unit,
+        "unit": ALL_METRICS[row["metric"]].unit,
         "load_point": load_point,
         "load": at,
         "direction": row["direction"],

@@ -29,6 +29,7 @@ from .procedure import (
 )
 from .read import Bundle, read_bundle
 from .service import attribution_section, goodput_section, latency_section
+from .start import start_sections
 from .steady import steady_sections
 from .summary import metrics_section
 
@@ -84,6 +85,7 @@ def ab_document(bundle: Bundle) -> Document:
         question=card.get("question") or "",
         sections=(
             effect_section(bundle),
+            *start_sections(bundle),
             guard_section(bundle),
             evidence_section(bundle),
             goodput_section(bundle),

@@ -13,10 +13,11 @@ from ..schema.digest import digest_file
 from ..schema.errors import InterruptedRunError
 from .analysis_process import CellChecks, pinned_analysis
 from .attempts import AttemptLog
-from .bundle import Bundle
+from .bundle import TELEMETRY, Bundle
 from .client.sizing import demand, workers_of
 from .descriptors import allow_many_descriptors
 from .engines.fleet import Fleet, Running
+from .engines.launch import is_cold_start
 from .engines.probe import Probe
 from .files import read_json, write_json
 from .identity.observe import identify
@@ -184,9 +185,12 @@ class Execution:
 
     def _cell(self, fleet: Fleet, cell: Cell) -> dict[str, Any]:
         self.progress.waiting(f"{cell.cell}: starting the server")
+        pause, cold = self.plan.card["method"]["pause_between_cells"], is_cold_start(self.plan.card)
+        if cold:
+            # A server whose first requests are measured is not left idle before them.
+            time.sleep(pause)
         running = fleet.server_for(cell)
-        pause = self.plan.card["method"]["pause_between_cells"]
-        if pause:
+        if not cold:
             time.sleep(pause)
         self.progress.cell(cell)
         prepare_cell(self.plan.card, running)
@@ -215,11 +219,13 @@ class Execution:
 
 def cell_digests(bundle: Bundle, cell: Cell) -> dict[str, str]:
     """The digests of a cell's files, for the line that says it ended."""
-    return {
-        "events_sha256": digest_file(bundle.events(cell.cell)),
-        "client_sha256": digest_file(bundle.telemetry("client", cell.cell)),
-        "server_sha256": digest_file(bundle.telemetry("server", cell.cell)),
-    }
+    digests = {"events_sha256": digest_file(bundle.events(cell.cell))}
+    for kind in TELEMETRY:
+        path = bundle.telemetry(kind, cell.cell)
+        # Only a cold start has the start of its server among its files.
+        if path.exists() or kind != "start":
+            digests[f"{kind}_sha256"] = digest_file(path)
+    return digests
 
 
 def check_resumable(bundle: Bundle, plan: Plan, log: AttemptLog) -> None:

@@ -20,7 +20,7 @@ from .client.turns import pack_turn
 from .client.wire import Body, Prompt, request_prefix, request_rest
 from .client.worker import CellJob
 from .engines.fleet import Running
-from .engines.launch import model_name
+from .engines.launch import is_cold_start, model_name
 from .engines.probe import Probe
 from .files import write_parquet
 from .plan.blocks import Cell
@@ -29,7 +29,7 @@ from .plan.prompts import salted
 from .plan.requests import PlannedRequest
 from .progress import Progress
 from .secrets import read_key
-from .telemetry.record import client_frame, scrape, server_frame
+from .telemetry.record import client_frame, scrape, server_frame, start_frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,6 +71,9 @@ def measure_cell(session: Session, cell: Cell, running: Running, progress: Progr
         probe.close()
     context = _context(session, cell, [value.removeprefix("Bearer ") for value in running.endpoint.headers.values()])
     frame = event_frame(event_row(context, attempt) for attempt in read_attempts(job))
+    if is_cold_start(card) and running.start is not None:
+        path = session.bundle.telemetry("start", cell.cell)
+        write_parquet(path, start_frame(cell.cell, session.epoch_ns, running.start))
     _write(
         session, cell, load, frame, server_frame(cell.cell, session.epoch_ns, samples), counted_planned(card, planned)
     )

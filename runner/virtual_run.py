@@ -16,7 +16,9 @@ from .attempts import AttemptLog
 from .bundle import Bundle, archive_source
 from .client.cell import CellLoad
 from .client.record import event_frame
-from .engines.launch import arm_flags, model_name
+from .engines.fleet import Start
+from .engines.launch import arm_flags, is_cold_start, model_name
+from .engines.simulated.misbehave import parse_misbehaviour
 from .engines.simulated.sequence import Timing
 from .engines.simulated.virtual import virtual_timings
 from .execute import cell_digests
@@ -26,7 +28,7 @@ from .plan.blocks import Cell
 from .plan.plan import Plan, write_plan
 from .plan.requests import PlannedRequest
 from .plan.window import Phases
-from .telemetry.record import client_frame, server_frame
+from .telemetry.record import client_frame, server_frame, start_frame
 
 #: cells follow one another at this distance on the virtual clock, ns
 _CELL_SPACING = 3_600_000_000_000
@@ -102,6 +104,11 @@ def virtual_cell(plan: Plan, cell: Cell, bundle: Bundle, start: int) -> None:
     rows = [_cut(row, over) for row in rows if row["scheduled"] <= over]
     write_parquet(bundle.telemetry("client", cell.cell), _client(card, cell, requests, start, over, len(rows)))
     write_parquet(bundle.telemetry("server", cell.cell), _server(cell, start, over, timings, rows))
+    if is_cold_start(card):
+        # In virtual time a process is up at once; what is left of a start is the delay that the engine was asked for.
+        spec = parse_misbehaviour(str(_flags(card, cell.arm).get("misbehave") or ""))
+        begun = Start(start - round(spec.slow_start_s * 1e9), None, start)
+        write_parquet(bundle.telemetry("start", cell.cell), start_frame(cell.cell, 0, begun))
     write_parquet(bundle.events(cell.cell), event_frame(rows))
 
 

@@ -168,3 +168,14 @@ SERVER_COLUMNS: tuple[Column, ...] = (
     Column("labels", "String", "", "labels as canonical JSON"),
     Column("value", "Float64", "", "sample value"),
 )
+
+#: telemetry/start-<cell>.parquet: one row, the start of the server that was started for the cell. Only on cards with
+#: `workload.test: cold_start`, where the start is part of what is measured
+START_COLUMNS: tuple[Column, ...] = (
+    Column("cell", "String", "", "cell id"),
+    Column("launched", "Int64", "ns", "when the server's process was launched, just before it was"),
+    Column(
+        "looked", "Int64", "ns", "when the last look began that found it not ready yet; null if the first found it so"
+    ),
+    Column("ready", "Int64", "ns", "when its answer came that it was ready; it became so after `looked`"),
+)

@@ -119,6 +119,7 @@ def _workload(values: dict[str, Any], filled: Filled) -> dict[str, Any]:
     cap = values["client"]["in_flight"]
     client = values["client"] | {"in_flight": None if cap == "unlimited" else cap}
     return {
+        "test": values["test"],
         "arrivals": values["arrivals"],
         "load_kind": "rate" if rate else "concurrency",
         "slowdown": values["slowdown"],

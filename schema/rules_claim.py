@@ -15,7 +15,7 @@ _RISE = ("must_rise_by", "may_rise_by")
 _BOUNDS = ("must_rise_by", "must_fall_by", "may_rise_by", "may_fall_by")
 
 
-def _statements(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+def statements(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
     """The claim and the guards: what names a metric, a bound and loads."""
     claim = filled.get("claim")
     if isinstance(claim, dict):
@@ -27,7 +27,7 @@ def _statements(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
 
 def _at_loads(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
     """What names loads of the workload under `at`."""
-    yield from _statements(filled)
+    yield from statements(filled)
     steady = filled.get("validity", "steady_state")
     if isinstance(steady, dict):
         yield ("validity", "steady_state"), steady
@@ -35,7 +35,7 @@ def _at_loads(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
 
 def _bounded(filled: Filled) -> Iterator[tuple[KeyPath, Metric, str, dict[str, Any]]]:
     """Each statement with a known metric and a bound: the bound's path, the metric, the bound's key and value."""
-    for path, statement in _statements(filled):
+    for path, statement in statements(filled):
         known = metric(statement.get("metric") or "")
         for key in _BOUNDS:
             if known is not None and isinstance(statement.get(key), dict):
@@ -76,24 +76,28 @@ def _errors_in_points(filled: Filled) -> Iterator[Problem]:
             yield filled.problem(path, found, "points such as 0.5 pt", "a share of an error rate of zero is no margin")
 
 
-def _percentiles_have_values(filled: Filled) -> Iterator[Problem]:
-    """A percentile of few values is their largest one under another name."""
+def attempts_a_cell(filled: Filled, statement: dict[str, Any]) -> int | None:
+    """About how many attempts count in the smallest cell that a statement names; None where the load decides."""
     window = filled.get("workload", "window", "measure")
     loads, kind = loads_of(filled)
-    for path, statement in _statements(filled):
+    if not isinstance(window, dict):
+        return None
+    if "requests" in window:
+        return int(window["requests"])
+    at = statement.get("at")
+    named = [float(load) for load in at if load is not None] if isinstance(at, list) else loads
+    return round(window["seconds"] * min(named)) if kind == "rate" and named else None
+
+
+def _percentiles_have_values(filled: Filled) -> Iterator[Problem]:
+    """A percentile of few values is their largest one under another name."""
+    for path, statement in statements(filled):
         quantity, _, statistic = str(statement.get("metric")).partition(".")
         needs = PERCENTILE_NEEDS.get(statistic)
-        if needs is None or quantity in ("itl", "icl") or not isinstance(window, dict):
+        if needs is None or quantity in ("itl", "icl"):
             continue
-        at = statement.get("at")
-        named = [float(load) for load in at if load is not None] if isinstance(at, list) else loads
-        if "requests" in window:
-            values = window["requests"]
-        elif kind == "rate" and named:
-            values = round(window["seconds"] * min(named))
-        else:
-            continue
-        if values < needs:
+        values = attempts_a_cell(filled, statement)
+        if values is not None and values < needs:
             found = f"{statement['metric']} of about {values} attempts a cell"
             wanted = f"a window that holds {needs} attempts, or a lower percentile"
             yield filled.problem((*path, "metric"), found, wanted, f"{statistic} needs {needs} values")
@@ -144,7 +148,7 @@ def _objectives_for_goodput(filled: Filled) -> Iterator[Problem]:
         not isinstance(objectives.value, dict) or set(objectives.mapping) - {"success", "output"}
     ):
         return
-    for path, statement in _statements(filled):
+    for path, statement in statements(filled):
         if statement.get("metric") in ("goodput", "attainment"):
             wanted = "objectives such as ttft: {at_most: 600 ms}"
             hint = "good means that every objective is met"

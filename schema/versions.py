@@ -7,7 +7,7 @@ from .errors import InputError
 #: 1: first. A key with x-since came later: a card resolved before that edition (CARD_EDITION) has none.
 CARD_VERSION = 1
 #: 2: workload.client.workers; validity.loop_lag_p99, client_starved, coalesced_chunks, client_error.
-#: 3: traces, recorded requests, length pairs, conversations, populations, structured output, warm caches
+#: 3: traces, recorded requests, length pairs, conversations, populations, structured output, warm caches, cold starts
 #: (workload), validity.cached_beyond_plan, validity.steady_state.
 CARD_EDITION = 3
 #: 1: first.

@@ -17,7 +17,8 @@ from ...schema.digest import digest_file, digest_json
 from ...schema.editions import without_later_keys
 from ...schema.errors import BenchcardError, CardError
 from ..attempts import chain_faults
-from ..bundle import bundle_files
+from ..bundle import TELEMETRY, bundle_files
+from ..engines.launch import is_cold_start
 from ..files import read_json
 from ..inputs import kept_by_name
 from ..plan.plan import LATER_COLUMNS
@@ -88,7 +89,9 @@ def events(context: Context) -> Iterator[str]:
             yield f"events/{path.name}: missing, though the log says that the cell ended"
         elif digest_file(path) != line["events_sha256"]:
             yield f"events/{path.name}: not the file that was written when the cell ended"
-        for kind in ("client", "server"):
+        if is_cold_start(context.card) and "start_sha256" not in line:
+            yield f"attempts.jsonl: cell {cell} ended without the start of its server, which a cold start is about"
+        for kind in TELEMETRY:
             telemetry = context.bundle.telemetry(kind, cell)
             # A log from before the digests of telemetry were in it has none to hold the file against.
             if f"{kind}_sha256" in line and (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import bundles
 import pytest
-from benchcard.reports import baseline, effects, headline, procedure, read, service, steady, summary
+from benchcard.reports import baseline, effects, headline, procedure, read, service, start, steady, summary
 from benchcard.reports.document import Section, Table, table
 
 
@@ -222,3 +222,45 @@ def test_no_load_declared_and_too_few_requests(tmp_path: Path) -> None:
             "few requests",
         ]
     ]  # fmt: skip
+
+
+def _cold(result: bundles.Json, arms: tuple[str, ...]) -> bundles.Json:
+    """A result with the metrics of a cold start at the card's first load: 2 s until ready, a first TTFT of 0.5 s."""
+    at = {"load_point": 1, "load": 6.0, "better": "lower", "stdev": 0.1, "blocks": 2, "reason": None}
+    result["summary"] = [
+        {**at, "arm": arm, "metric": metric, "unit": unit, "mean": mean, "values": [mean - 0.1, mean + 0.1]}
+        for arm in arms
+        for metric, unit, mean in (("start.ready", "s", 2.0), ("first.ttft", "s", 0.5), ("first.slowdown", "times", 12))
+    ]
+    return result
+
+
+def _cold_card(card: bundles.Json) -> bundles.Json:
+    return {**card, "workload": {**card["workload"], "test": "cold_start"}}
+
+
+def test_a_cold_start_has_a_table_of_its_own(tmp_path: Path) -> None:
+    result = _cold(bundles.supported(), ("baseline", "candidate"))
+    (found,) = start.start_sections(_read(tmp_path, result, card=_cold_card(bundles.CARD)))
+    assert found.title == "Cold start"
+    assert _table(found)[:2] == [
+        ["6 req/s", "start.ready", "baseline", "2.00 ± 0.10 s", "1.9 s to 2.1 s"],
+        ["6 req/s", "start.ready", "candidate", "2.00 ± 0.10 s", "1.9 s to 2.1 s"],
+    ]
+    assert ["6 req/s", "first.slowdown", "baseline", "12.00 ± 0.10 times", "11.9 times to 12.1 times"] in _table(found)
+    assert ["6 req/s", "start.first_token", "baseline", "not computed", ""] in _table(found)
+    assert "none is of a server in steady state" in str(found.blocks[0])
+
+
+def test_any_other_card_has_none(tmp_path: Path) -> None:
+    assert start.start_sections(_read(tmp_path, bundles.supported())) == ()
+
+
+def test_a_baseline_of_cold_starts_is_headed_by_them(tmp_path: Path) -> None:
+    result = _cold(bundles.baseline(), ("baseline",))
+    document = baseline.baseline_document(_read(tmp_path, result, card=_cold_card(bundles.baseline_card())))
+    assert document.sentence == (
+        "Under the conditions below, a cold start took: at 1 concurrent start.ready 2.00 ± 0.10 s and first.ttft 500 ± "
+        "100 ms (mean ± stdev over the repeats)."
+    )
+    assert document.sections[0].title == "Cold start"

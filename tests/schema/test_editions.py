@@ -16,7 +16,7 @@ CARD = Path(__file__).parent / "cards" / "good-ab.yaml"
 def test_the_later_keys() -> None:
     assert set(later_keys()) == {
         ("workload", "client", "workers"), ("validity", "loop_lag_p99"), ("validity", "client_starved"),
-        ("validity", "coalesced_chunks"), ("validity", "client_error"),
+        ("validity", "coalesced_chunks"), ("validity", "client_error"), ("workload", "test"),
         ("validity", "steady_state"),
     }  # fmt: skip
     for path in later_keys():

@@ -120,7 +120,8 @@ class SimulatedServer:
     # -- everything else
 
     def _health(self, connection: Connection, request: HttpRequest) -> None:
-        self._reply(connection, b"", 503 if self._config.misbehave.never_ready else 200)
+        ready = self._config.misbehave.is_ready(time.monotonic_ns() - self._config.epoch_ns)
+        self._reply(connection, b"", 200 if ready else 503)
 
     def _metrics(self, connection: Connection, request: HttpRequest) -> None:
         self._player.advance()
