@@ -6,7 +6,6 @@ reason).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from .lengths import in_words, outputs_in_words
 from .read import Bundle
 from .records import Record
 from .start import cold_start as is_cold_start
+from .traffic import arrivals, cache_state, plain, workload
 
 #: identity fields that name the machine or the engine; others only show where the arms differ
 _SHOWN = ("engine", "model", "host", "hardware", "device", "cpu", "gpu", "accelerator", "os", "driver", "client")
@@ -100,15 +100,6 @@ def sent_again(reading: Reading) -> list[Record]:
     return [_row("retries", text, "observed")]
 
 
-def plain(value: Any) -> str:
-    """A value of the card in one line."""
-    if isinstance(value, dict) and set(value) == {"unknown"}:
-        return f"unknown ({value['unknown']})"
-    if isinstance(value, bool) or value is None or isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False)
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def model(card: Record) -> str:
     """The model's name, precision and context limit."""
     facts = card["system"].get("model") or {}
@@ -158,59 +149,6 @@ def treatment(card: Record) -> str:
     if servers[0] != servers[1]:
         parts.append(f"the server {servers[1]} (instead of {servers[0]})")
     return "; ".join(parts) or "no declared difference"
-
-
-def cache_state(value: Any) -> str:
-    """What the prefix cache held when a cell began."""
-    if isinstance(value, dict):
-        return f"warm: {value['warm']}, each sent once before the cell"
-    return "not declared" if value is None else str(value)
-
-
-def workload(card: Record) -> str:
-    """Endpoint, lengths and shared prefixes."""
-    work = card["workload"]
-    requests = work.get("requests") or {}
-    parts = []
-    lengths = requests.get("lengths") or {}
-    if lengths:
-        parts.append(f"{_length(lengths.get('input'))} tokens in, {_length(lengths.get('output'))} out")
-    if requests.get("file"):
-        parts.append(f"requests from {plain(requests['file'])}")
-    prefix = requests.get("prefix")
-    if prefix:
-        choice = prefix.get("choice") or {}
-        law = " ".join(plain(choice[key]) for key in ("law", "exponent") if choice.get(key) is not None)
-        parts.append(
-            f"behind {plain(prefix.get('documents'))} shared documents of {plain(prefix.get('tokens'))} tokens"
-            + (f" ({law})" if law else "")
-        )
-    return f"{work.get('endpoint', 'requests')}: {', '.join(parts)}" if parts else str(work.get("endpoint", "requests"))
-
-
-def _length(spec: Any) -> str:
-    if not isinstance(spec, dict):
-        return plain(spec)
-    median, sigma = spec.get("median"), spec.get("sigma")
-    return plain(median) if not sigma else f"{plain(median)} (median; sigma {plain(sigma)})"
-
-
-def arrivals(card: Record) -> str:
-    """The arrival process, and whether the loop is open or closed."""
-    facts = card["workload"]["arrivals"]
-    process = str(facts.get("process"))
-    if process == "closed":
-        return f"closed loop, think time {plain(facts.get('think_time', 0.0))} s"
-    details = {
-        "gamma": lambda: f" with burstiness {plain(facts['burstiness'])}",
-        "bursts": lambda: f" of {plain(facts['size'])} requests",
-        "ramp": lambda: f" from {facts['from']:.6g} of the load at the start to the load at the window's end",
-        "profile": lambda: (
-            f" of {', '.join(f'{level:.4g}' for level in facts['levels'])} times the load, every "
-            f"{plain(facts['period'])} s"
-        ),
-    }
-    return f"open loop, {process}" + (details[process]() if process in details else "")
 
 
 def window(card: Record) -> str:

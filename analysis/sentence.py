@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from . import wording
 from .cells import Reading
 from .claim import LoadEffect
-from .conditions import confounded, engine, model_name, treatment, workload
+from .conditions import confounded, engine, model_name, treatment
 from .decide import Verdict
 from .effect import Effect
 from .power import blocks_needed, smallest_detectable
 from .records import Record
 from .start import cold_start
+from .traffic import workload
 
 #: findings that the sentence itself must carry
 _SAID = ("reversal", "confounded", "evidence_unknown", "failures_differ", "unequal_work")

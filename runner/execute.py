@@ -24,10 +24,11 @@ from .identity.observe import identify
 from .instrument.calibrate import calibrate, run_grid
 from .instrument.certificate import short_of
 from .instrument.point import Client
-from .measure import Session, measure_cell, prepare_cell, salvage
+from .measure import Session, measure_cell, salvage
 from .plan.blocks import Block, Cell
 from .plan.plan import Plan
 from .progress import Progress
+from .warm import prepare_cache
 
 
 class Execution:
@@ -193,7 +194,9 @@ class Execution:
         if not cold:
             time.sleep(pause)
         self.progress.cell(cell)
-        prepare_cell(self.plan.card, running)
+        prepared = prepare_cache(self.plan, cell, running)
+        if prepared is not None:
+            self.log.append("cache_prepared", cell=cell.cell, **prepared)
         self.log.append("cell_started", cell=cell.cell)
         events = measure_cell(self.session, cell, running, self.progress)
         if not running.alive():

@@ -27,6 +27,7 @@ from .plan.blocks import Cell
 from .plan.plan import Plan
 from .plan.prompts import salted
 from .plan.requests import PlannedRequest
+from .plan.salt import salt_of
 from .progress import Progress
 from .secrets import read_key
 from .telemetry.record import client_frame, scrape, server_frame, start_frame
@@ -44,16 +45,6 @@ class Session:
     plan: Plan
     epoch_ns: int
     certificate: int | None = None
-
-
-def prepare_cell(card: dict[str, Any], running: Running) -> None:
-    """What the card asks for before a cell begins. Raises SystemUnderTestError; nothing was measured then."""
-    if card["workload"]["cache_state"] == "reset":
-        probe = Probe(running.endpoint)
-        try:
-            probe.reset_prefix_cache()
-        finally:
-            probe.close()
 
 
 def measure_cell(session: Session, cell: Cell, running: Running, progress: Progress) -> pl.DataFrame:
@@ -130,12 +121,6 @@ def counted_planned(card: dict[str, Any], planned: list[PlannedRequest]) -> int 
     return count
 
 
-def shared_server(card: dict[str, Any]) -> bool:
-    """Whether both arms are one server, so that one would warm the other's prefix cache."""
-    urls = [arm["server"]["url"] for arm in card["arms"].values() if arm.get("server")]
-    return len(urls) != len(set(urls))
-
-
 def _job(session: Session, cell: Cell, running: Running) -> CellJob:
     card = session.plan.card
     workload, client = card["workload"], card["workload"]["client"]
@@ -187,7 +172,7 @@ def prompt_of(plan: Plan, cell: Cell, request: PlannedRequest) -> Prompt:
     if recorded is not None:
         return recorded.prompt
     tokens = plan.prompts.tokens((cell.block, cell.load_point), request)
-    salt = f"{plan.seed}/{cell.cell}" if shared_server(plan.card) and not request.turn else None
+    salt = None if request.turn else salt_of(plan, cell)
     return list(salted(tokens, salt).tolist())
 
 
