@@ -37,8 +37,12 @@ class Inputs:
     paths: Mapping[str, Path] = field(default_factory=dict)
 
     def trace(self, file: Mapping[str, Any], format_: str, unit: str | None = None) -> Trace:
-        """The trace (or the length pairs) of a resolved file."""
-        return _trace(self._path(file), format_, unit, str(file["sha256"]))
+        """The trace of a resolved file."""
+        return _trace(self._path(file), format_, unit, str(file["sha256"]), True)
+
+    def pairs(self, file: Mapping[str, Any], format_: str) -> Trace:
+        """The length pairs of a resolved file: a trace without its times."""
+        return _trace(self._path(file), format_, None, str(file["sha256"]), False)
 
     def recorded(self, file: Mapping[str, Any], format_: str, endpoint: str) -> Recorded:
         """The recorded requests of a resolved file."""
@@ -77,8 +81,8 @@ def _checked(path: Path, sha256: str) -> bytes:
 
 
 @lru_cache(maxsize=8)
-def _trace(path: Path, format_: str, unit: str | None, sha256: str) -> Trace:
-    return read_trace(_checked(path, sha256), format_, unit)
+def _trace(path: Path, format_: str, unit: str | None, sha256: str, timed: bool) -> Trace:
+    return read_trace(_checked(path, sha256), format_, unit, timed)
 
 
 @lru_cache(maxsize=8)

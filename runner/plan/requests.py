@@ -114,7 +114,7 @@ def _lengths(
     specs = [requests["lengths"] if kind is None else populations[kind]["lengths"] for kind in kinds]
     if requests.get("pairs") is None:
         return by_law(specs, key)
-    pairs = from_pairs(inputs.trace(requests["pairs"]["file"], requests["pairs"]["format"]), len(planned), key)
+    pairs = from_pairs(inputs.pairs(requests["pairs"]["file"], requests["pairs"]["format"]), len(planned), key)
     if not any(specs):
         return pairs
     nobody = {"input": {"median": 1.0, "sigma": 0.0}, "output": {"median": 1.0, "sigma": 0.0}}
