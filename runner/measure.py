@@ -28,6 +28,7 @@ from .plan.requests import PlannedRequest, prompt_tokens, salted
 from .progress import Progress
 from .secrets import read_key
 from .telemetry.record import client_frame, scrape, server_frame
+from .tokens.words import Words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -109,6 +110,7 @@ def _context(session: Session, cell: Cell, secrets: list[str] | None) -> CellCon
         session.plan.requests[cell.block, cell.load_point],
         session.plan.prompt_digests[cell.block, cell.load_point],
         secrets,
+        Words.from_card(session.plan.card, session.plan.inputs).tokenizer,
     )
 
 
@@ -152,9 +154,10 @@ def _requests(session: Session, cell: Cell, running: Running) -> Iterator[bytes]
     """The bytes of the cell's requests, in the order of the plan."""
     card, plan = session.plan.card, session.plan
     salt = f"{plan.seed}/{cell.cell}" if shared_server(card) else None
+    words = Words.from_card(card, plan.inputs)
     for request in plan.requests[cell.block, cell.load_point]:
         tokens = salted(prompt_tokens(plan.seed, cell.block, cell.load_point, request), salt)
-        body = request_body(card, model_name(card), tokens.tolist(), request.output_tokens)
+        body = request_body(card, model_name(card), tokens.tolist(), request.output_tokens, words)
         yield request_rest(running.target, f"{cell.cell}-{request.index}", body)
 
 

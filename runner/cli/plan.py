@@ -24,7 +24,7 @@ def command(path: Path, as_json: bool, seed: int | None) -> None:
     """Print the plan of a card."""
     card = load_card(path, installed_revision=installed_revision())
     require_size(card.resolved)
-    plan = make_plan(card.resolved, card.digest, seed)
+    plan = make_plan(card.resolved, card.digest, seed, inputs=card.inputs)
     duration = plan_duration(card.resolved)
     power = _power(card.resolved)
     if as_json:

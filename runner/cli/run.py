@@ -55,7 +55,7 @@ def run_card(card: Card, source: Path, out: Path, seed: int | None = None, seed_
         )
     require_budget(card.resolved, plan_duration(card.resolved))
     require_size(card.resolved)
-    plan = make_plan(card.resolved, card.digest, seed, seed_source)
+    plan = make_plan(card.resolved, card.digest, seed, seed_source, card.inputs)
     bundle = new_bundle(out, card.resolved["id"], card.digest)
     # A card that extends another stands alone in its bundle.
     write_bytes(bundle.card, card.standalone.encode())

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...schema.errors import InputError
+from ..tokens.words import PLAIN, Words
 
 
 @dataclass(frozen=True)
@@ -31,17 +32,19 @@ class Target:
         return cls(parts.hostname, port, parts.scheme == "https", parts.path.rstrip("/"), headers or {})
 
 
-def request_body(card: dict[str, Any], model: str, prompt: list[int], output_tokens: int) -> bytes:
+def request_body(
+    card: dict[str, Any], model: str, prompt: list[int], output_tokens: int, words: Words = PLAIN
+) -> bytes:
     """The JSON body of one request.
 
-    Completions carry token ids, so that lengths are exact; chat carries one word a token. Only where the card says
+    Completions carry token ids, so that lengths are exact; chat carries `words` for them. Only where the card says
     `ignore_eos` are ignore_eos and min_tokens sent: servers that do not know them may refuse them.
     """
     workload = card["workload"]
     sampling = workload["sampling"]
     body: dict[str, Any] = {"model": model}
     if workload["endpoint"] == "chat":
-        body["messages"] = [{"role": "user", "content": " ".join(f"w{token}" for token in prompt)}]
+        body["messages"] = [{"role": "user", "content": words.text(prompt)}]
     else:
         body["prompt"] = prompt
     body["max_tokens"] = output_tokens

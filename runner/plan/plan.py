@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...schema.digest import digest_json
+from ...schema.inputs import NO_INPUTS, Inputs
 from ...schema.versions import PLAN_VERSION
 from ..files import write_json, write_parquet
 from .blocks import Block, Cell, plan_blocks
+from .exact import verify_plan
 from .prompts import prompt_digests
 from .requests import PlannedRequest, plan_requests
 
@@ -44,6 +46,7 @@ class Plan:
     blocks: list[Block]
     requests: dict[tuple[int, int], list[PlannedRequest]]
     prompt_digests: dict[tuple[int, int], list[str]]
+    inputs: Inputs = field(default=NO_INPUTS, compare=False)
 
     def cells(self) -> list[Cell]:
         """Every cell in planned order, spares last."""
@@ -102,7 +105,13 @@ def canonical_row(key: tuple[int, int], request: PlannedRequest, prompt: str) ->
     ).encode()
 
 
-def make_plan(card: dict[str, Any], card_digest: str, seed: int | None = None, seed_source: str = "card") -> Plan:
+def make_plan(
+    card: dict[str, Any],
+    card_digest: str,
+    seed: int | None = None,
+    seed_source: str = "card",
+    inputs: Inputs = NO_INPUTS,
+) -> Plan:
     """Card + seed -> every cell in order and every request: pure, and the same on any machine.
 
     `seed` overrides the card's (a second day); `seed_source` says so in plan.json.
@@ -110,9 +119,11 @@ def make_plan(card: dict[str, Any], card_digest: str, seed: int | None = None, s
     actual_seed = card["method"]["seed"] if seed is None else seed
     blocks = plan_blocks(card, actual_seed)
     keys = [(block.block, point) for block in blocks for point in range(1, len(card["workload"]["loads"]) + 1)]
-    requests = {key: plan_requests(card, actual_seed, *key) for key in keys}
-    digests = prompt_digests(card, actual_seed, requests)
-    return Plan(card, card_digest, actual_seed, seed_source, blocks, requests, digests)
+    requests = {key: plan_requests(card, actual_seed, *key, inputs) for key in keys}
+    digests = prompt_digests(card, actual_seed, requests, inputs)
+    plan = Plan(card, card_digest, actual_seed, seed_source, blocks, requests, digests, inputs)
+    verify_plan(plan)
+    return plan
 
 
 def write_plan(plan: Plan, bundle: Path) -> None:

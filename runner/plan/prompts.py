@@ -7,6 +7,7 @@ import os
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+from ...schema.inputs import NO_INPUTS, Inputs
 from .requests import PlannedRequest, plan_requests, planned_digest
 
 Key = tuple[int, int]
@@ -14,7 +15,9 @@ Key = tuple[int, int]
 _WORTH_A_PROCESS = 50_000
 
 
-def prompt_digests(card: dict[str, Any], seed: int, requests: dict[Key, list[PlannedRequest]]) -> dict[Key, list[str]]:
+def prompt_digests(
+    card: dict[str, Any], seed: int, requests: dict[Key, list[PlannedRequest]], inputs: Inputs = NO_INPUTS
+) -> dict[Key, list[str]]:
     """For each (block, load point) the digests (hex) of its prompts, in the order of its requests."""
     cores = min(len(os.sched_getaffinity(0)), sum(map(len, requests.values())) // _WORTH_A_PROCESS)
     if cores < 2:
@@ -23,16 +26,16 @@ def prompt_digests(card: dict[str, Any], seed: int, requests: dict[Key, list[Pla
     found: dict[Key, list[str]] = {key: [] for key in requests}
     # Spawned, not forked: a fork of a process with threads may wait for ever on a lock that nobody holds.
     with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
-        work = pool.map(_part, *zip(*((card, seed, key, first) for key, first in parts), strict=True))
+        work = pool.map(_part, *zip(*((card, seed, key, first, inputs) for key, first in parts), strict=True))
         for (key, _), digests in zip(parts, work, strict=True):
             found[key] += digests
     return found
 
 
-def _part(card: dict[str, Any], seed: int, key: Key, first: int) -> list[str]:
+def _part(card: dict[str, Any], seed: int, key: Key, first: int, inputs: Inputs = NO_INPUTS) -> list[str]:
     """In a process of its own: a part of a load point's prompts. It plans the requests again, which is cheaper than
     being sent them."""
-    return _digests(seed, key, plan_requests(card, seed, *key)[first : first + _WORTH_A_PROCESS])
+    return _digests(seed, key, plan_requests(card, seed, *key, inputs)[first : first + _WORTH_A_PROCESS])
 
 
 def _digests(seed: int, key: Key, rows: list[PlannedRequest]) -> list[str]:

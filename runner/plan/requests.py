@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...schema.inputs import NO_INPUTS, Inputs
+from ..tokens.words import Words
 from . import arrivals
 from .draws import Stream, zipf_cumulative
 from .window import Phases
@@ -41,7 +43,9 @@ class PlannedRequest:
     output_tokens: int
 
 
-def plan_requests(card: dict[str, Any], seed: int, block: int, load_point: int) -> list[PlannedRequest]:
+def plan_requests(
+    card: dict[str, Any], seed: int, block: int, load_point: int, inputs: Inputs = NO_INPUTS
+) -> list[PlannedRequest]:
     """Every request that the load point may send in this block, in order: warm-up, measured window, drain.
 
     Both arms of the block get the same list; another block, load point or seed gets a fresh one.
@@ -50,7 +54,8 @@ def plan_requests(card: dict[str, Any], seed: int, block: int, load_point: int) 
     load = workload["loads"][load_point - 1]
     key = (seed, block, load_point)
     slots = list(_open_loop(workload, load, key) if workload["load_kind"] == "rate" else _closed_loop(workload, load))
-    lengths = _lengths(workload["requests"]["lengths"], key, len(slots))
+    least = Words.from_card(card, inputs).least_input
+    lengths = _lengths(workload["requests"]["lengths"], key, len(slots), least)
     groups, prefix_tokens = _prefixes(workload["requests"]["prefix"], key, len(slots))
     return [
         PlannedRequest(index, phase, offset, client, group, prefix_tokens, prefix_tokens + input_tokens, output_tokens)
@@ -149,14 +154,17 @@ def _closed_loop(workload: dict[str, Any], concurrency: float) -> Iterator[tuple
         yield phase, None, index % clients
 
 
-def _lengths(spec: dict[str, Any], key: tuple[int, int, int], n: int) -> list[tuple[int, int]]:
+def _lengths(spec: dict[str, Any], key: tuple[int, int, int], n: int, least: int = 1) -> list[tuple[int, int]]:
     """n pairs of input and output lengths in tokens: lognormal (median, sigma of the log), correlated through a
-    Gaussian copula; at least 1."""
+    Gaussian copula; outputs are at least 1, inputs at least `least`: a chat template and one word."""
     first = Stream(key[0], "lengths", *key[1:]).normals(n)
     second = Stream(key[0], "output lengths", *key[1:]).normals(n)
     rho = spec.get("correlation") or 0.0
     mixed = [rho * a + math.sqrt(1 - rho * rho) * b for a, b in zip(first, second, strict=True)]
-    return [(_lognormal(spec["input"], a), _lognormal(spec["output"], b)) for a, b in zip(first, mixed, strict=True)]
+    return [
+        (max(least, _lognormal(spec["input"], a)), _lognormal(spec["output"], b))
+        for a, b in zip(first, mixed, strict=True)
+    ]
 
 
 def _lognormal(spec: dict[str, float], z: float) -> int:

@@ -18,7 +18,8 @@ id: tokens
 decision: {{question: "?", owner: tests, budget: 30 min}}
 system: {{engine: {{kind: openai}}, model: {{name: m, tokenizer: {tokenizer}}}}}
 arms: {{baseline: {{server: {{url: "http://a"}}}}}}
-workload: {{arrivals: poisson, loads: [1 req/s], endpoint: {endpoint}, requests: {{lengths: {{input: 64, output: 64}}}}}}
+workload:
+  {{arrivals: poisson, loads: [1 req/s], endpoint: {endpoint}, requests: {{lengths: {{input: 64, output: 64}}}}}}
 """
 
 
