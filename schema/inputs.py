@@ -49,7 +49,7 @@ class Inputs:
         """The JSON document of a resolved file."""
         return json.loads(self._bytes(file))
 
-    def bytes(self, file: Mapping[str, Any]) -> bytes:
+    def data(self, file: Mapping[str, Any]) -> bytes:
         """The bytes of a resolved file."""
         return self._bytes(file)
 
@@ -102,7 +102,7 @@ def read_inputs(filled: Filled, found: Mapping[str, Path] | None, problems: list
         if data is None:
             above[path[-1]] = None
             continue
-        facts = {"name": name, "sha256": digest_bytes(data), "bytes": len(data)}
+        facts: dict[str, Any] = {"name": name, "sha256": digest_bytes(data), "bytes": len(data)}
         try:
             facts |= _facts(kind, data, above, filled)
         except FileError as error:

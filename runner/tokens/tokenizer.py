@@ -77,15 +77,15 @@ class Tokenizer:
 def card_tokenizer(card: Mapping[str, Any], inputs: Inputs) -> Tokenizer | None:
     """The tokenizer whose file the resolved card names; None where it names none."""
     file = _file(card, "tokenizer")
-    return None if file is None else Tokenizer(inputs.bytes(file), str(file["name"]))
+    return None if file is None else Tokenizer(inputs.data(file), str(file["name"]))
 
 
 def card_template(card: Mapping[str, Any], inputs: Inputs) -> ChatTemplate:
     """The chat template that goes with the card's tokenizer: its own file, or the one in tokenizer_config.json."""
     config_file, template_file = _file(card, "tokenizer_config"), _file(card, "chat_template")
-    config = {} if config_file is None else json.loads(inputs.bytes(config_file))
+    config = {} if config_file is None else json.loads(inputs.data(config_file))
     if template_file is not None:
-        return ChatTemplate(inputs.bytes(template_file).decode(), special_tokens(config), str(template_file["name"]))
+        return ChatTemplate(inputs.data(template_file).decode(), special_tokens(config), str(template_file["name"]))
     source = template_of(config)
     assert config_file is not None, "a rule of the card sees to it"
     assert source is not None

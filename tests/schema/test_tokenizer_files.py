@@ -42,7 +42,7 @@ def test_a_folder_with_all_three(tmp_path: Path) -> None:
     assert model["tokenizer"] == facts("./model/tokenizer.json", vocabulary=2)
     assert model["tokenizer_config"] == facts("./model/tokenizer_config.json", has_chat_template=True)
     assert model["chat_template"] == facts("./model/chat_template.jinja")
-    assert card.inputs.bytes(model["chat_template"]) == b"{{ messages }}"
+    assert card.inputs.data(model["chat_template"]) == b"{{ messages }}"
     assert set(card.inputs.paths.values()) == {tmp_path / "model" / name for name in FILES}
     assert card.sources["system.model.tokenizer"] == "card"
     assert card.sources["system.model.chat_template"] == "default"
