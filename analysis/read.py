@@ -49,6 +49,8 @@ EVENT_COLUMNS: dict[str, Any] = {
     "finish_reason": pl.String,
     "streamed": pl.Boolean,
 }
+#: event columns that came later: null in the events of a run made before
+LATER_EVENT_COLUMNS: dict[str, Any] = {"chunk_tokens_retokenized": pl.List(pl.Int32)}
 REQUEST_COLUMNS: dict[str, Any] = {
     "block": pl.Int32,
     "load_point": pl.Int32,
@@ -134,7 +136,8 @@ class Bundle:
 
     def events(self, cell: Cell) -> pl.DataFrame:
         """The cell's attempts in the order of their index; times in ns since the run's epoch."""
-        return _frame(self.root / "events" / f"{cell.cell}.parquet", EVENT_COLUMNS).sort("index")
+        path = self.root / "events" / f"{cell.cell}.parquet"
+        return _frame(path, EVENT_COLUMNS, LATER_EVENT_COLUMNS).sort("index")
 
     def client(self, cell: Cell) -> Record | None:
         """The measuring client's view of itself over the cell, or None where it left none."""
@@ -275,9 +278,12 @@ def _log(path: Path) -> tuple[Record, ...]:
     return tuple(records)
 
 
-def _frame(path: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
+def _frame(path: Path, needed: Mapping[str, Any], later: Mapping[str, Any] | None = None) -> pl.DataFrame:
+    """A table's columns; those of `later` that the file lacks are null."""
+    columns = dict(needed)
     try:
         schema = pl.read_parquet_schema(path)
+        columns |= {name: wanted for name, wanted in (later or {}).items() if name in schema}
         missing = [name for name in columns if name not in schema]
         if missing:
             raise BundleError(f"{path}: column {missing[0]!r} is missing")
@@ -288,4 +294,8 @@ def _frame(path: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BundleError(f"{path}: not readable as Parquet: {first}") from None
-    return frame.with_columns(pl.col(name).cast(wanted) for name, wanted in columns.items())
+    lacking = {name: wanted for name, wanted in (later or {}).items() if name not in columns}
+    return frame.with_columns(
+        *(pl.col(name).cast(wanted) for name, wanted in columns.items()),
+        *(pl.lit(None, wanted).alias(name) for name, wanted in lacking.items()),
+    )

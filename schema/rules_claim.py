@@ -75,7 +75,7 @@ def _percentiles_have_values(filled: Filled) -> Iterator[Problem]:
     for path, statement in _statements(filled):
         quantity, _, statistic = str(statement.get("metric")).partition(".")
         needs = PERCENTILE_NEEDS.get(statistic)
-        if needs is None or quantity in ("itl", "icl") or not isinstance(window, dict):
+        if needs is None or quantity in ("itl", "itl_retokenized", "icl") or not isinstance(window, dict):
             continue
         at = statement.get("at")
         named = [float(load) for load in at if load is not None] if isinstance(at, list) else loads

@@ -30,6 +30,12 @@ def _what_needs_a_tokenizer(filled: Filled) -> Iterator[Problem]:
     if filled.get(*counts) == "retokenized":
         wanted = "a file in system.model.tokenizer, or another source of counts"
         yield filled.problem(counts, "retokenized without a tokenizer", wanted)
+    places = [("claim",), *(("guards", index) for index, _ in enumerate(filled.get("guards") or []))]
+    for place in places:
+        name = filled.get(*place, "metric")
+        if isinstance(name, str) and name.startswith("itl_retokenized."):
+            wanted = "a file in system.model.tokenizer, or itl"
+            yield filled.problem((*place, "metric"), f"{name} without a tokenizer", wanted)
     if filled.engine == "simulated":
         return
     for key in ("tokenizer_config", "chat_template"):
