@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -81,5 +82,10 @@ def test_another_template_than_the_servers_is_found_out(tmp_path: Path) -> None:
     card = card_in(tmp_path)
     template = tmp_path / "tokenizer" / "chat_template.jinja"
     template.write_text(template.read_text().replace("helpful AI assistant", "helpful and kind AI assistant"))
-    said = benchcard("run", card, "--out", tmp_path / "runs", code=3)
-    assert not list((tmp_path / "runs").glob("*/*/events/*.parquet")), said
+    benchcard("run", card, "--out", tmp_path / "runs", code=3)
+    (run,) = (tmp_path / "runs").glob("*/*")
+    assert not list((run / "events").glob("*.parquet"))
+    (stopped,) = (line for line in (run / "attempts.jsonl").read_text().splitlines() if '"run_stopped"' in line)
+    said = re.search(r"the server makes (\d+) tokens of the prompt of .*tokenizer.json makes (\d+);", stopped)
+    assert said is not None
+    assert int(said[2]) - int(said[1]) == 2  # " and kind"
