@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ...schema.digest import canonical_json
@@ -22,18 +22,30 @@ from .tokenizer import Tokenizer, card_template, card_tokenizer
 
 
 class Words:
-    """Plain words, which no tokenizer stands behind. `template_tokens` of a prompt are the template's, and
-    `turn_tokens` those that each later turn of a conversation adds to what was said before."""
+    """Plain words, which no tokenizer stands behind."""
 
     #: of the card, for counting texts again; None where it names none
     tokenizer: Tokenizer | None = None
-    template_tokens = 0
-    turn_tokens = 0
+
+    @property
+    def template_tokens(self) -> int:
+        """The template's own tokens in a prompt of one question."""
+        return 0
+
+    @property
+    def turn_tokens(self) -> int:
+        """The template's own tokens in what a later turn adds to the prompt and the answer before it."""
+        return 0
 
     @property
     def least_input(self) -> int:
         """The shortest prompt that there can be, in tokens: the template and one word."""
         return self.template_tokens + 1
+
+    @property
+    def least_turn(self) -> int:
+        """The least that a later turn can add, in tokens."""
+        return self.turn_tokens + 1
 
     @property
     def exact(self) -> bool:
@@ -50,8 +62,8 @@ class Words:
 
     @staticmethod
     def from_card(card: Mapping[str, Any], inputs: Inputs) -> Words:
-        """The words of a resolved card. Raises InputError for a tokenizer that prompts cannot be made with. Kept: it
-        takes seconds to look through a large vocabulary."""
+        """The words of a resolved card; kept, since it takes seconds to look through a large vocabulary. Raises
+        InputError for files that cannot be read, and for completions whose token ids the vocabulary does not hold."""
         model = (card.get("system") or {}).get("model") or {}
         facts = [model.get(key) for key in ("tokenizer", "tokenizer_config", "chat_template")]
         if not isinstance(facts[0], dict) or "sha256" not in facts[0]:
@@ -73,20 +85,31 @@ class TokenIds(Words):
 
 
 class AlphabetWords(Words):
-    """Chat: words of the tokenizer's alphabet in its template."""
+    """Chat: words of the tokenizer's alphabet in its template. Recorded messages need no alphabet: it is looked for
+    when the first word is asked for, and InputError is raised then if there is none."""
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate) -> None:
         self.tokenizer = tokenizer
         self._template = template
-        self.alphabet: Alphabet = find_alphabet(tokenizer, self.rendered)
-        self.template_tokens = self.alphabet.template_tokens
+
+    @cached_property
+    def alphabet(self) -> Alphabet:
+        """The words that prompts are made of."""
+        assert self.tokenizer is not None
+        return find_alphabet(self.tokenizer, self.rendered)
+
+    @property
+    def template_tokens(self) -> int:
+        """The template's own tokens in a prompt of one question."""
+        return self.alphabet.template_tokens
+
+    @cached_property
+    def turn_tokens(self) -> int:
+        """The template's own tokens in what a later turn adds to the prompt and the answer before it."""
         word = self.alphabet.words[0]
-        said = [{"role": role, "content": word} for role in ("user", "assistant", "user")]
-        try:
-            two_turns = tokenizer.count(template.render(said))
-        except InputError:  # a template of single questions
-            two_turns = 2 * self.template_tokens + 3
-        self.turn_tokens = two_turns - self.template_tokens - 3
+        two_turns = self.count([{"role": role, "content": word} for role in ("user", "assistant", "user")])
+        assert two_turns is not None
+        return two_turns - self.template_tokens - 3
 
     @property
     def exact(self) -> bool:

@@ -45,7 +45,7 @@ def test_the_alphabet_of_a_byte_level_bpe(tmp_path: Path) -> None:
     assert set(words.alphabet.words) == {*WORDS, "user", "assistant", "system"} - _several_tokens()
     assert words.template_tokens == 8  # <|im_start|> user \n, <|im_end|> \n <|im_start|> assistant \n
     assert words.turn_tokens == 10  # after an answer: <|im_end|> \n <|im_start|> user \n, then as at the first
-    assert words.least_input == 9
+    assert (words.least_input, words.least_turn) == (9, 11)
 
 
 def _several_tokens() -> set[str]:
@@ -108,7 +108,12 @@ def test_truncation_and_padding_in_the_file_are_for_training(tmp_path: Path) -> 
 
 def test_too_few_words(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"tokenizer.json: found 3 words that are one token each .* at least 16"):
-        words_of(card_in(tmp_path, word_level(WORDS[:3])))
+        plan_of(card_in(tmp_path, word_level(WORDS[:3])))
+
+
+def test_messages_that_are_not_made_up_need_no_words(tmp_path: Path) -> None:
+    words = words_of(card_in(tmp_path, word_level(WORDS[:3])))
+    assert words.count([{"role": "user", "content": "apple bread"}]) == 5 + 2
 
 
 def test_a_file_that_the_library_cannot_read(tmp_path: Path) -> None:
