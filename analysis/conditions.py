@@ -187,7 +187,8 @@ def token_counts(reading: Reading) -> str:
     cells = reading.used()
     ok = sum(cell.judgement.outcomes.get("ok", 0) for cell in cells)
     other = sum(cell.other_count for cell in cells)
-    text = "per-chunk usage" if source == "per_chunk_usage" else "one chunk is one token"
+    sources = {"per_chunk_usage": "per-chunk usage", "retokenized": "the text by the card's tokenizer"}
+    text = sources.get(source, "one chunk is one token")
     return f"{text}; {other} of {ok} replies add up to another total than the server reports"
 
 

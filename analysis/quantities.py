@@ -39,16 +39,22 @@ QUANTITIES: dict[str, Quantity] = {
         "gap between token-bearing chunks / tokens in the later chunk, once for each of its tokens",
         "fewer than two token-bearing chunks",
     ),
+    "itl_retokenized": Quantity(
+        "gap between token-bearing chunks / tokens that the card's tokenizer counts in the later chunk, once for each",
+        "no tokenizer declared; fewer than two token-bearing chunks",
+    ),
     "icl": Quantity("gap between token-bearing chunks, as read from the socket", "fewer than two token-bearing chunks"),
     "e2e": Quantity("scheduled -> last token", "the time of the last token is unknown"),
 }
 
 _NOT_STREAMED = "not streamed"
+_NO_TOKENIZER = "no tokenizer declared"
 _REASONS = {
     "ttft": "no time of a first token",
     "ttfa": "no answer token",
     "tpot": "no token after the first chunk",
     "itl": "fewer than two chunks",
+    "itl_retokenized": "fewer than two chunks",
     "icl": "fewer than two chunks",
     "e2e": "no time of a last token",
 }
@@ -75,17 +81,16 @@ def quantities(attempts: pl.DataFrame) -> Quantities:
     ok = (attempts["outcome"] == "ok").to_numpy()
     each = _from_marks(attempts)
     samples = {name: _sorted(values[ok & ~np.isnan(values)]) for name, values in each.items()}
-    gaps, tokens, rows = _gaps(attempts)
-    of_ok = ok[rows]
+    gaps, tokens, rows = _gaps(attempts, "chunk_tokens")
     icl = gaps / NS_PER_S
-    each["icl"], samples["icl"] = _worst(icl, rows, attempts.height), _sorted(icl[of_ok])
+    each["icl"], samples["icl"] = _worst(icl, rows, attempts.height), _sorted(icl[ok[rows]])
     if (tokens == 1).all():
         # the usual case, and most of the work: one token a chunk, so the gap is the inter-token latency
         each["itl"], samples["itl"] = each["icl"], samples["icl"]
     else:
-        itl = _divide(icl, tokens)
-        each["itl"] = _worst(itl, rows, attempts.height)
-        samples["itl"] = _sorted(np.repeat(itl[of_ok], np.maximum(tokens[of_ok], 0)))
+        each["itl"], samples["itl"] = _per_token(icl, tokens, rows, ok)
+    gaps, tokens, rows = _gaps(attempts, "chunk_tokens_retokenized")
+    each["itl_retokenized"], samples["itl_retokenized"] = _per_token(gaps / NS_PER_S, tokens, rows, ok)
     return Quantities(
         ok,
         {name: each[name] for name in QUANTITIES},
@@ -112,12 +117,19 @@ def _from_marks(attempts: pl.DataFrame) -> dict[str, Floats]:
     return {name: frame[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in frame.columns}
 
 
-def _gaps(attempts: pl.DataFrame) -> tuple[Ints, Ints, Ints]:
-    """All gaps between chunks of one attempt (ns), the tokens of the later chunk, and the attempt's row."""
-    lists = attempts.select("chunk_times", "chunk_tokens").with_row_index("row")
+def _per_token(icl: Floats, tokens: Ints, rows: Ints, ok: Bools) -> tuple[Floats, Floats]:
+    """Inter-token latencies: (the worst of each attempt, the sorted ones of ok attempts, once for each token)."""
+    itl, of_ok = _divide(icl, tokens), ok[rows]
+    return _worst(itl, rows, len(ok)), _sorted(np.repeat(itl[of_ok], np.maximum(tokens[of_ok], 0)))
+
+
+def _gaps(attempts: pl.DataFrame, counts: str) -> tuple[Ints, Ints, Ints]:
+    """All gaps between chunks of one attempt (ns), the tokens of the later chunk by the column `counts`, and the
+    attempt's row. Attempts whose counts are null have none."""
+    lists = attempts.select("chunk_times", chunk_tokens=counts).with_row_index("row")
     if lists.filter(pl.col("chunk_times").list.len() != pl.col("chunk_tokens").list.len()).height:
-        raise BundleError(f"events of cell {attempts['cell'][0]}: chunk_times and chunk_tokens differ in length")
-    lists = lists.filter(pl.col("chunk_times").list.len() >= 2)
+        raise BundleError(f"events of cell {attempts['cell'][0]}: chunk_times and {counts} differ in length")
+    lists = lists.filter(pl.col("chunk_tokens").is_not_null() & (pl.col("chunk_times").list.len() >= 2))
     if lists.height == 0:
         nothing = np.empty(0, dtype=np.int64)
         return nothing, nothing, nothing
@@ -154,6 +166,10 @@ def _undefined(name: str, attempts: pl.DataFrame, ok: Bools, values: Floats) -> 
     outcomes = attempts.filter(~pl.Series(ok))["outcome"].value_counts().sort("outcome")
     reasons = {str(outcome): int(count) for outcome, count in outcomes.rows()}
     missing = ok & np.isnan(values)
+    if name == "itl_retokenized":
+        uncounted = missing & attempts["chunk_tokens_retokenized"].is_null().to_numpy()
+        reasons |= {_NO_TOKENIZER: int(uncounted.sum())} if uncounted.any() else {}
+        missing &= ~uncounted
     if missing.any():
         plain = ~attempts["streamed"].fill_null(True).to_numpy() & missing
         for reason, count in ((_NOT_STREAMED, int(plain.sum())), (_REASONS[name], int((missing & ~plain).sum()))):

@@ -54,6 +54,7 @@ EVENT_COLUMNS: dict[str, Any] = {
     "own_tokens": pl.Int32,
     "reusable_tokens": pl.Int32,
     "cached_tokens": pl.Int32,
+    "chunk_tokens_retokenized": pl.List(pl.Int32),
     "streamed": pl.Boolean,
 }
 REQUEST_COLUMNS: dict[str, Any] = {
@@ -69,7 +70,9 @@ REQUEST_COLUMNS: dict[str, Any] = {
     "think": pl.Int64,
 }
 #: columns that came later: null in a bundle that has none of them
-_LATER = ("population", "turns", "own_tokens", "reusable_tokens", "turn", "think")
+_LATER = (
+    "population", "turns", "own_tokens", "reusable_tokens", "turn", "think", "chunk_tokens_retokenized",
+)  # fmt: skip
 CLIENT_COLUMNS: dict[str, Any] = {
     "load_start": pl.Int64,
     "load_end": pl.Int64,
@@ -307,6 +310,7 @@ def _row(path: Path, columns: Mapping[str, Any]) -> Record | None:
 
 
 def _frame(path: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
+    """A table's columns; those that came later and that the file lacks are null."""
     try:
         schema = pl.read_parquet_schema(path)
         absent = [name for name in columns if name not in schema]

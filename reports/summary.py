@@ -91,10 +91,14 @@ def shown_metrics(bundle: Bundle) -> tuple[list[str], list[str]]:
     for other, one, why in (
         ("ttfa", "ttft", "no token of reasoning came first"),
         ("icl", "itl", "each chunk is one token"),
+        ("itl_retokenized", "itl", "the text's tokens, counted again, are those reported"),
     ):
         if _same_rows(rows, one, other):
             names = [name for name in names if not name.startswith(f"{other}.")]
             notes.append(f"{other} is the same as {one} here: {why}.")
+    if all(row["mean"] is None for row in rows if row["metric"].startswith("itl_retokenized.")):
+        # No tokenizer on the card: the note on undefined metrics says so.
+        names = [name for name in names if not name.startswith("itl_retokenized.")]
     for statistic, needs in PERCENTILE_NEEDS.items():
         fewest = {name: _fewest_values(bundle, name) for name in names if name.endswith(f".{statistic}")}
         few = [name for name, n in fewest.items() if n is not None and n < needs]

@@ -17,17 +17,20 @@ from .bundle import TELEMETRY, Bundle
 from .client.sizing import demand, workers_of
 from .descriptors import allow_many_descriptors
 from .engines.fleet import Fleet, Running
-from .engines.launch import is_cold_start
+from .engines.launch import is_cold_start, model_name
 from .engines.probe import Probe
 from .files import read_json, write_json
-from .identity.observe import identify
+from .identity.observe import identify, tokenizer_facts
 from .instrument.calibrate import calibrate, run_grid
 from .instrument.certificate import short_of
 from .instrument.point import Client
 from .measure import Session, measure_cell, salvage
 from .plan.blocks import Block, Cell
+from .plan.exact import some_prompts
 from .plan.plan import Plan
 from .progress import Progress
+from .tokens.server import PROMPTS, check_server
+from .tokens.words import Words
 from .warm import prepare_cache
 
 
@@ -133,7 +136,11 @@ class Execution:
         """The server is what the card says, and, restarted, what it was before."""
         path = self.bundle.identity(running.arm)
         before = read_json(path) if path.exists() else None
-        identity = identify(self.plan.card, running.arm, probe, running.argv, running.env, before)
+        card = self.plan.card
+        words = Words.from_card(card, self.plan.inputs)
+        unsure = check_server(words, some_prompts(self.plan, PROMPTS), model_name(card), running.arm, probe)
+        tokenizer = tokenizer_facts(card, unsure)
+        identity = identify(card, running.arm, probe, running.argv, running.env, before, tokenizer)
         if before is None:
             write_json(path, identity)
             self.log.append("identity", arm=running.arm, sha256_of_file=digest_file(path))

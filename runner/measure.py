@@ -31,6 +31,7 @@ from .plan.salt import salt_of
 from .progress import Progress
 from .secrets import read_key
 from .telemetry.record import client_frame, scrape, server_frame, start_frame
+from .tokens.words import Words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -106,6 +107,7 @@ def _context(session: Session, cell: Cell, secrets: list[str] | None) -> CellCon
         session.plan.prompt_digests[cell.block, cell.load_point],
         secrets,
         session.plan.reusable(cell.block, cell.load_point),
+        Words.from_card(session.plan.card, session.plan.inputs).tokenizer,
     )
 
 
@@ -151,7 +153,7 @@ def _requests(session: Session, cell: Cell, running: Running) -> Iterator[bytes]
     for request in plan.requests[cell.block, cell.load_point]:
         prompt, name = prompt_of(plan, cell, request), f"{cell.cell}-{request.index}"
         if card["workload"]["requests"].get("conversations") is not None:
-            yield pack_turn(name, *body.parts(prompt, request.output_tokens, request.population))
+            yield pack_turn(name, *body.parts(prompt, request.output_tokens, request.population, bool(request.turn)))
         else:
             whole = body.whole(prompt, request.output_tokens, request.population)
             yield request_rest(running.target, name, whole)
@@ -163,7 +165,7 @@ def body_of(plan: Plan) -> Body:
     samplings = [plan.card["workload"]["sampling"], *(own["sampling"] for own in populations.values())]
     files = [sampling["json_schema"] for sampling in samplings if sampling.get("json_schema") is not None]
     schemas = {file["sha256"]: plan.inputs.json(file) for file in files}
-    return Body(plan.card, model_name(plan.card), schemas)
+    return Body(plan.card, model_name(plan.card), schemas, Words.from_card(plan.card, plan.inputs))
 
 
 def prompt_of(plan: Plan, cell: Cell, request: PlannedRequest) -> Prompt:

@@ -15,6 +15,7 @@ from .plan.plan import Plan
 from .plan.prompts import document, salted
 from .plan.reuse import shared_documents
 from .plan.salt import salt_of
+from .tokens.words import Words
 
 
 def prepare_cache(plan: Plan, cell: Cell, running: Running) -> dict[str, Any] | None:
@@ -45,6 +46,7 @@ def prepare_cache(plan: Plan, cell: Cell, running: Running) -> dict[str, Any] | 
 def _body(plan: Plan, cell: Cell, group: int, tokens: int) -> bytes:
     """A request for one token after a document, salted as the cell's prompts are."""
     text = salted(document(plan.seed, cell.block, cell.load_point, group, tokens), salt_of(plan, cell))
-    before, own, _ = Body(plan.card, model_name(plan.card)).parts(text.tolist(), 1)
+    words = Words.from_card(plan.card, plan.inputs)
+    before, own, _ = Body(plan.card, model_name(plan.card), words=words).parts(text.tolist(), 1)
     asked = {"max_tokens": 1, "temperature": 0.0}
     return before + own + b"]," + json.dumps(asked, separators=(",", ":")).encode()[1:]

@@ -89,7 +89,10 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("output_tokens", "Int32", "tokens", "output tokens, as the server reports"),
     Column("cached_tokens", "Int32", "tokens", "prompt tokens found in the prefix cache, as the server reports"),
     Column(
-        "retokenized_tokens", "Int32", "tokens", "output tokens counted again from the text with the card's tokenizer"
+        "retokenized_tokens",
+        "Int32",
+        "tokens",
+        "tokens of the output text by the card's tokenizer, without special ones; null where the card names none",
     ),
     Column("scheduled", "Int64", "ns", "when the workload says the request starts; latencies count from here"),
     Column("queued", "Int64", "ns", "when the client took the request up, ready to send it"),
@@ -107,8 +110,19 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column(
         "chunk_tokens", "List(Int32)", "tokens", "tokens in each token-bearing chunk, from the card's source of counts"
     ),
+    Column(
+        "chunk_tokens_retokenized",
+        "List(Int32)",
+        "tokens",
+        "tokens of the output text by the card's tokenizer, each in the chunk that completes it; null without one",
+    ),
     Column("chunk_kinds", "List(String)", "", "content, reasoning or tool, for each token-bearing chunk"),
-    Column("token_counts", "String", "", "source of chunk_tokens: chunk (one chunk is one token) or per_chunk_usage"),
+    Column(
+        "token_counts",
+        "String",
+        "",
+        "source of chunk_tokens: chunk (one chunk is one token), per_chunk_usage or retokenized",
+    ),
     Column("outcome", "String", "", "what became of the attempt: " + ", ".join(OUTCOMES)),
     Column("status", "Int32", "", "HTTP status"),
     Column("finish_reason", "String", "", "finish reason of the reply"),

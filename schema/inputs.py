@@ -24,6 +24,7 @@ from .phrase import KeyPath, show
 from .recorded import Recorded, read_recorded
 from .structure import Schema, card_schema, child
 from .table import FileError
+from .tokenizer_files import beside_tokenizer, read_chat_template, read_tokenizer, read_tokenizer_config
 from .trace import Trace, read_trace
 
 #: the largest file that is read; a trace of five million rows has some 300 MB
@@ -55,6 +56,10 @@ class Inputs:
     def bytes_of(self, sha256: str) -> bytes:
         """A file's bytes by its digest. Raises InputError if they are gone or changed."""
         return _checked(self.paths[sha256], sha256)
+
+    def data(self, file: Mapping[str, Any]) -> bytes:
+        """The bytes of a resolved file."""
+        return self._bytes(file)
 
     def _path(self, file: Mapping[str, Any]) -> Path:
         path = self.paths.get(str(file["sha256"]))
@@ -94,17 +99,21 @@ def read_inputs(filled: Filled, found: Mapping[str, Path] | None, problems: list
     """Put {name, sha256, bytes, …} in the place of every file that the card names. `found` says where files are that
     do not lie beside the card (a bundle's), by the name that the card gives them."""
     paths: dict[str, Path] = {}
+    found = found or {}
+    names = dict(beside_tokenizer(filled, found))
     for path, kind in sorted(_files(filled, card_schema(), (), filled.values), key=lambda item: str(item[0])):
         node = filled.root.at(path)
-        if node is None or not isinstance(node.value, str):
+        if path not in names and (node is None or not isinstance(node.value, str)):
             continue
-        place = (found or {}).get(node.value) or Path(os.path.dirname(node.file), node.value)
+        name, file = names[path] if path in names or node is None else (str(node.value), node.file)
+        place = found.get(name) or Path(os.path.dirname(file), name)
         above = filled.get(*path[:-1])
+        above[path[-1]] = name
         data = _read(filled, path, place, problems)
         if data is None:
             above[path[-1]] = None
             continue
-        facts: dict[str, Any] = {"name": node.value, "sha256": digest_bytes(data), "bytes": len(data)}
+        facts: dict[str, Any] = {"name": name, "sha256": digest_bytes(data), "bytes": len(data)}
         try:
             facts |= _facts(kind, data, above, filled)
         except FileError as error:
@@ -124,7 +133,8 @@ def _files(filled: Filled, schema: Schema, path: KeyPath, values: Any) -> Iterat
         if schema_below is None:
             continue
         if "x-file" in schema_below:
-            if below is not None:
+            # A default is a word, such as `words`, and no file.
+            if below is not None and below != schema_below.get("default"):
                 yield (*path, key), schema_below["x-file"]
         else:
             yield from _files(filled, schema_below, (*path, key), below)
@@ -159,7 +169,16 @@ def _facts(kind: str, data: bytes, beside: dict[str, Any], filled: Filled) -> di
         return {"rows": recorded.rows, "left_out": recorded.left_out, "mean_output": recorded.mean_output}
     if kind == "json_schema":
         _json_schema(data)
+    if kind in _TOKENIZER_FILES:
+        return _TOKENIZER_FILES[kind](data)
     return {}
+
+
+_TOKENIZER_FILES = {
+    "tokenizer": read_tokenizer,
+    "tokenizer_config": read_tokenizer_config,
+    "chat_template": read_chat_template,
+}
 
 
 def _json_schema(data: bytes) -> None:

@@ -44,6 +44,7 @@ LATENCIES: dict[str, str] = {
     "ttfa": "scheduled -> first answer token",
     "tpot": "(last token - first token) / (output tokens - tokens in the first chunk), per attempt",
     "itl": "gap between token-bearing chunks / tokens in the chunk, repeated for each of its tokens",
+    "itl_retokenized": "gap between token-bearing chunks / tokens by the card's tokenizer, repeated for each of them",
     "icl": "gap between token-bearing chunks, as read from the socket",
     "e2e": "scheduled -> last token",
 }

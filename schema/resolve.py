@@ -84,7 +84,7 @@ def _system(values: dict[str, Any]) -> dict[str, Any]:
     launch = values.get("launch") or {"restart": "never", "ready_within": 300.0}
     return {
         "engine": values["engine"],
-        "model": {"path": None} | values["model"],
+        "model": {"path": None, "tokenizer_config": None, "chat_template": None} | values["model"],
         "flags": flags(values.get("flags")),
         "hardware": values["hardware"],
         "launch": {"python": None, "command": None, "env": {}, "restart": None, "idle": None, "ready_within": None}

@@ -94,7 +94,7 @@ def _percentiles_have_values(filled: Filled) -> Iterator[Problem]:
     for path, statement in statements(filled):
         quantity, _, statistic = str(statement.get("metric")).partition(".")
         needs = PERCENTILE_NEEDS.get(statistic)
-        if needs is None or quantity in ("itl", "icl"):
+        if needs is None or quantity in ("itl", "itl_retokenized", "icl"):
             continue
         values = attempts_a_cell(filled, statement)
         if values is not None and values < needs:

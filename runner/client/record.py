@@ -11,6 +11,7 @@ from ...schema.event import EVENT_COLUMNS, Column
 from ..plan.blocks import Cell
 from ..plan.requests import PlannedRequest
 from ..secrets import redact
+from ..tokens.tokenizer import Tokenizer
 from .attempt import Attempt
 from .outcome import outcome
 from .reply import parse_reply
@@ -27,7 +28,8 @@ _ERROR_LENGTH = 500
 @dataclass(frozen=True)
 class CellContext:
     """What the rows of a cell have in common, and what was planned for them (`reusable`: see plan/reuse.py).
-    `secrets` are taken out of error texts; None: they are not known, so no error text is kept."""
+    `secrets` are taken out of error texts; None: they are not known, so no error text is kept. `tokenizer`: what texts
+    are counted again with, if anything."""
 
     run: str
     cell: Cell
@@ -37,6 +39,7 @@ class CellContext:
     prompt_digests: list[str]
     secrets: list[str] | None
     reusable: list[int | None] | None = None
+    tokenizer: Tokenizer | None = None
 
 
 def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
@@ -44,6 +47,8 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
     reply = parse_reply(attempt.times, attempt.reads, context.token_counts)
     planned = context.planned[attempt.index]
     kind, failure, error = outcome(attempt, reply)
+    again = None if context.tokenizer is None else context.tokenizer.tokens_by_piece([c.text for c in reply.chunks])
+    counted = [chunk.tokens for chunk in reply.chunks]
     answers = [chunk.time for chunk in reply.chunks if chunk.kind != "reasoning"]
 
     def since(time: int | None) -> int | None:
@@ -71,7 +76,7 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         "input_tokens": reply.input_tokens,
         "output_tokens": reply.output_tokens,
         "cached_tokens": reply.cached_tokens,
-        "retokenized_tokens": None,
+        "retokenized_tokens": sum(again) if again else None,
         "scheduled": since(attempt.scheduled),
         "queued": since(attempt.queued),
         "connect_start": since(attempt.connect_start),
@@ -85,7 +90,8 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         "end": since(attempt.end),
         "chunk_times": [chunk.time - context.epoch_ns for chunk in reply.chunks],
         "chunk_bytes": [len(chunk.text.encode("utf-8", "replace")) for chunk in reply.chunks],
-        "chunk_tokens": [chunk.tokens for chunk in reply.chunks],
+        "chunk_tokens": again if again is not None and context.token_counts == "retokenized" else counted,
+        "chunk_tokens_retokenized": again,
         "chunk_kinds": [chunk.kind for chunk in reply.chunks],
         "token_counts": context.token_counts,
         "outcome": kind,

@@ -98,7 +98,8 @@ def parse_reply(times: Sequence[int], reads: Sequence[bytes], token_counts: str 
     """Parse what was read: `reads[i]` came at `times[i]` (ns). Never raises: malformed input stands in the reply.
 
     An event happened when the read that completed it came. `token_counts`: 'chunk' counts each token-bearing chunk as
-    one token; 'per_chunk_usage' takes the differences of the cumulative completion_tokens on the chunks.
+    one token; 'per_chunk_usage' takes the differences of the cumulative completion_tokens on the chunks; 'retokenized'
+    is as 'chunk' here: who has a tokenizer counts the texts again.
     """
     http = _Http(times, reads)
     reply = Reply(status=http.status, headers_time=http.headers_time, complete=http.complete, unreadable=http.fault)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from ...schema.errors import InputError
+from ..tokens.words import PLAIN, Words
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ Prompt = Sequence[int] | str | Sequence[Mapping[str, str]]
 @dataclass(frozen=True)
 class Body:
     """The JSON bodies of a card's requests, but for what each says. `schemas`: the JSON Schemas of structured output,
-    by digest.
+    by digest. `words`: what chat prompts are made of.
 
     Only where the card says `ignore_eos` are ignore_eos and min_tokens sent: servers that do not know them may refuse
     them; the same holds for whatever the card does not name.
@@ -47,15 +48,18 @@ class Body:
     card: Mapping[str, Any]
     model: str
     schemas: Mapping[str, Any] = field(default_factory=dict)
+    words: Words = PLAIN
 
-    def parts(self, prompt: Prompt, output_tokens: int, population: str | None = None) -> tuple[bytes, bytes, bytes]:
+    def parts(
+        self, prompt: Prompt, output_tokens: int, population: str | None = None, later_turn: bool = False
+    ) -> tuple[bytes, bytes, bytes]:
         """A body in three parts: what a turn's history follows, what the request says itself, and the rest."""
         workload = self.card["workload"]
         own = workload if population is None else workload["populations"][population]
         head = f'{{"model":{json.dumps(self.model)},'
         rest = _dumps(self._asked(own["sampling"], own.get("priority"), output_tokens)).removeprefix("{")
         if workload["endpoint"] == "chat":
-            messages = prompt if _is_messages(prompt) else [{"role": "user", "content": _words(prompt)}]
+            messages = _messages(prompt, self.words, later_turn)
             return (head + '"messages":[').encode(), _dumps(messages)[1:-1].encode(), f"],{rest}".encode()
         if isinstance(prompt, str):
             return (head + '"prompt":').encode(), _dumps(prompt).encode(), f",{rest}".encode()
@@ -85,13 +89,14 @@ class Body:
         return asked
 
 
-def _is_messages(prompt: Prompt) -> bool:
-    return not isinstance(prompt, str) and len(prompt) > 0 and isinstance(prompt[0], Mapping)
-
-
-def _words(prompt: Prompt) -> str:
-    """Chat carries one word a token."""
-    return prompt if isinstance(prompt, str) else " ".join(f"w{token}" for token in prompt)
+def _messages(prompt: Prompt, words: Words, later_turn: bool) -> Sequence[Mapping[str, str]]:
+    """Recorded messages as they are; for token ids the words that stand for them."""
+    ids: list[int] = []
+    for part in prompt:
+        if not isinstance(part, int):
+            return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else cast("Any", prompt)
+        ids.append(part)
+    return [{"role": "user", "content": words.text(ids, later_turn)}]
 
 
 def _dumps(value: Any) -> str:

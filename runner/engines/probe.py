@@ -95,6 +95,20 @@ class Probe:
         if reply.status_code != 200:
             raise SystemUnderTestError(f"{url}: HTTP {reply.status_code} to a document that should warm the cache")
 
+    def tokenize(self, body: dict[str, Any]) -> int | str:
+        """How many tokens vLLM's /tokenize counts in a prompt; or, in words, why the server does not say."""
+        url = self.endpoint.root + "/tokenize"
+        try:
+            reply = self._http.post(url, json=body)
+            count = reply.json().get("count") if reply.status_code == 200 else None
+        except (httpx.HTTPError, ValueError, AttributeError) as error:
+            return f"/tokenize gave no answer ({type(error).__name__})"
+        if reply.status_code in (404, 405, 501):
+            return "the server has no /tokenize"
+        if not isinstance(count, int) or isinstance(count, bool):
+            return f"/tokenize answered HTTP {reply.status_code} and no count"
+        return count
+
     def reset_prefix_cache(self) -> None:
         """Empty the prefix cache; the body must say that it worked (vLLM answers 200 also when it did not)."""
         url = self.endpoint.root + "/reset_prefix_cache"

@@ -47,8 +47,10 @@ def identify(
     argv: list[str] | None,
     env: dict[str, str],
     before: dict[str, Any] | None = None,
+    tokenizer: dict[str, Field] | None = None,
 ) -> dict[str, Any]:
     """identity/<arm>.json. `before` is what was found when the arm was first started: its weights are not read again.
+    `tokenizer`: what tokenizer_facts found.
 
     Raises SystemUnderTestError where the server is not what the card says, or not what it was before.
     """
@@ -58,6 +60,7 @@ def identify(
         **_version(card, arm, probe),
         **_model(card, arm, probe),
         "model.weights_sha256": known.get("model.weights_sha256") or _weights(card),
+        **(tokenizer or {}),
         **_cache_config(card, arm, probe),
         "engine.flags": declared(arm_flags(card, arm)),
         **_declared_hardware(card),
@@ -117,6 +120,15 @@ def _model(card: dict[str, Any], arm: str, probe: Probe) -> dict[str, Field]:
         fields["model.context_limit"] = observed(limit)
     fields["model.precision"] = declared(card["system"]["model"].get("precision"))
     return fields
+
+
+def tokenizer_facts(card: dict[str, Any], unsure: str | None) -> dict[str, Field]:
+    """The tokenizer of a card that names a file, and whether the server counted a few planned prompts as it does."""
+    file = card["system"]["model"].get("tokenizer")
+    if not isinstance(file, dict) or "sha256" not in file:
+        return {}
+    alike = observed("planned prompts counted alike by the server") if unsure is None else unknown(unsure)
+    return {"model.tokenizer_sha256": declared(file["sha256"]), "model.tokenizer_check": alike}
 
 
 def _weights(card: dict[str, Any]) -> Field:

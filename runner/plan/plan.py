@@ -14,6 +14,7 @@ from ...schema.inputs import NO_INPUTS, Inputs
 from ...schema.versions import PLAN_VERSION
 from ..files import write_json, write_parquet
 from .blocks import Block, Cell, plan_blocks
+from .exact import verify_plan
 from .prompts import Prompts, prompt_digests
 from .requests import PlannedRequest, plan_requests, require_context
 from .reuse import reusable_tokens
@@ -152,7 +153,9 @@ def make_plan(
     for rows in requests.values():
         require_context(card, rows)
     digests = prompt_digests(card, actual_seed, requests, inputs)
-    return Plan(card, card_digest, actual_seed, seed_source, blocks, requests, digests, inputs)
+    plan = Plan(card, card_digest, actual_seed, seed_source, blocks, requests, digests, inputs)
+    verify_plan(plan)
+    return plan
 
 
 def write_plan(plan: Plan, bundle: Path) -> None:

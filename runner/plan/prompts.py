@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ...schema.inputs import NO_INPUTS, Inputs
 from ...schema.recorded import RecordedRequest
+from ..tokens.words import Words
 from .draws import Stream
 from .requests import PlannedRequest, plan_requests
 
@@ -41,6 +42,12 @@ class Prompts:
         replayed = workload["requests"].get("from") == "trace"
         self._trace = inputs.trace(facts["file"], facts["format"], facts.get("unit")) if replayed else None
         self._hash_block = facts.get("hash_block") or HASH_BLOCK
+        self._card, self._inputs = card, inputs
+
+    @property
+    def words(self) -> Words:
+        """What chat prompts are made of."""
+        return Words.from_card(self._card, self._inputs)
 
     def recorded(self, request: PlannedRequest) -> RecordedRequest | None:
         """The recorded request that this one repeats; None where prompts are made up."""

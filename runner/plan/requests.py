@@ -9,6 +9,8 @@ from typing import Any
 
 from ...schema.errors import InputError
 from ...schema.inputs import NO_INPUTS, Inputs
+from ...schema.recorded import Prompt
+from ..tokens.words import Words
 from .draws import Stream, zipf_cumulative
 from .lengths import Key, Lengths, by_law, from_pairs, outputs_by_law
 from .mix import kinds_of
@@ -64,6 +66,7 @@ def plan_requests(
         return _recorded(card, key, planned, inputs)
     kinds = kinds_of(workload, key, planned)
     lengths = _lengths(workload, key, planned, kinds, inputs)
+    words = Words.from_card(card, inputs)
     groups = _documents(workload, key, planned, kinds)
     thinks = _think_times(workload["requests"].get("conversations"), key, len(planned))
     requests: list[PlannedRequest] = []
@@ -73,6 +76,8 @@ def plan_requests(
         if before is not None:
             assert before.input_tokens is not None
             group, prefix = before.prefix_group, before.prefix_tokens
+        # A chat template and one word: no prompt is shorter.
+        own = max(own, words.least_input if before is None else words.least_turn)
         history = 0 if before is None else (before.input_tokens or 0) + before.output_tokens - prefix
         requests.append(
             PlannedRequest(
@@ -92,14 +97,23 @@ def _recorded(card: dict[str, Any], key: Key, planned: list[Slot], inputs: Input
     rows = recorded_rows(card, key, len(planned), len(recorded))
     law = workload["requests"]["output"]
     drawn = [0] * len(planned) if law is None else outputs_by_law(law, len(planned), key)
-    requests = []
+    requests, words = [], Words.from_card(card, inputs)
     for index, (slot, row) in enumerate(zip(planned, rows, strict=True)):
         prompt, output = recorded[row].prompt, recorded[row].output_tokens or drawn[index]
-        counted = len(prompt) if isinstance(prompt, list) and isinstance(prompt[0], int) else None
+        counted = _tokens_of(prompt, words)
         requests.append(
             PlannedRequest(index, slot.phase, slot.offset_ns, slot.client, None, 0, counted, output, row=row)
         )
     return requests
+
+
+def _tokens_of(prompt: Prompt, words: Words) -> int | None:
+    """The tokens of a recorded prompt; None where no tokenizer counts it."""
+    if isinstance(prompt, str):
+        return None if words.tokenizer is None else words.tokenizer.count(prompt, special=True)
+    if isinstance(prompt[0], int):
+        return len(prompt)
+    return words.count(prompt)
 
 
 def _lengths(

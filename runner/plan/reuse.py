@@ -16,13 +16,27 @@ from .requests import PlannedRequest
 
 def reusable_tokens(card: dict[str, Any], prompts: Prompts, requests: Sequence[PlannedRequest]) -> list[int | None]:
     """For each request of a load point the tokens that it shares with an earlier one; None where nobody knows (recorded
-    text)."""
-    if card["workload"]["requests"].get("file") is not None:
+    text, or the template of a chat whose tokenizer the card does not name). What a chat template begins with, every
+    request before has had, of this cell or another."""
+    workload, words = card["workload"], prompts.words
+    unknown_template = workload["endpoint"] == "chat" and not words.exact and _has_template(card)
+    if workload["requests"].get("file") is not None or unknown_template:
         return [None] * len(requests)
-    warm = isinstance(card["workload"]["cache_state"], dict)
-    if card["workload"]["requests"].get("from") == "trace":
-        return list(_of_blocks(prompts, requests))
-    return list(_of_documents(requests, set(shared_documents(card, requests)) if warm else set()))
+    if workload["requests"].get("from") == "trace":
+        shared = _of_blocks(prompts, requests)
+    else:
+        warm = isinstance(workload["cache_state"], dict)
+        shared = _of_documents(requests, set(shared_documents(card, requests)) if warm else set())
+    head, own = (words.head_tokens, words.template_tokens) if words.exact else (0, 0)
+    return [
+        tokens if request.turn else head + min(tokens, (request.input_tokens or 0) - own)
+        for request, tokens in zip(requests, shared, strict=True)
+    ]
+
+
+def _has_template(card: dict[str, Any]) -> bool:
+    """The embedded engine's chats are words and nothing else."""
+    return bool(card["system"]["engine"]["kind"] != "simulated")
 
 
 def shared_documents(card: dict[str, Any], requests: Sequence[PlannedRequest]) -> dict[int, int]:

@@ -141,6 +141,15 @@ def test_a_bug_is_one_line_too(
     assert capsys.readouterr().err == "bug in the analysis: ZeroDivisionError: division by zero\n"
 
 
+def test_events_from_before_texts_were_counted_again(bundle: Path) -> None:
+    """A column that came later is null in an older run's events; nothing else of its verdict changes."""
+    before = main(["verdict", str(bundle)]), (bundle / "verdict.json").read_text()
+    for path in (bundle / "events").glob("*.parquet"):
+        pl.read_parquet(path).drop("chunk_tokens_retokenized").write_parquet(path)
+    assert (main(["verdict", str(bundle)]), (bundle / "verdict.json").read_text()) == before
+    assert "no tokenizer declared" in before[1]
+
+
 def test_numbers_are_plain_and_finite() -> None:
     import numpy as np
 

@@ -16,6 +16,7 @@ from benchcard.runner.client.attempt import Attempt
 from benchcard.runner.client.record import CellContext, event_frame, event_row
 from benchcard.runner.plan.blocks import Cell
 from benchcard.runner.plan.requests import PlannedRequest
+from benchcard.runner.tokens.tokenizer import Tokenizer
 
 from ..runner.client.scripted import END, Script
 
@@ -38,12 +39,15 @@ def attempt(script: Script, index: int = 0, fault: str | None = None) -> Attempt
     return found
 
 
-def rows(*attempts: Attempt, token_counts: str = "chunk", asked: int = 8) -> pl.DataFrame:
+def rows(
+    *attempts: Attempt, token_counts: str = "chunk", asked: int = 8, tokenizer: Tokenizer | None = None
+) -> pl.DataFrame:
     """Event rows of attempts."""
     planned = [PlannedRequest(i, "measure", 0, None, None, 0, 5, asked) for i in range(len(attempts))]
     context = CellContext(
-        "run", Cell("b01-baseline-l1", 1, "baseline", 1, 1.0), 0, token_counts, planned, ["d"] * len(planned), []
-    )
+        "run", Cell("b01-baseline-l1", 1, "baseline", 1, 1.0), 0, token_counts, planned, ["d"] * len(planned), [],
+        tokenizer=tokenizer,
+    )  # fmt: skip
     return event_frame(event_row(context, one) for one in attempts)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 from benchcard.analysis.quantities import quantities
+from benchcard.runner.tokens.tokenizer import Tokenizer
+from tokenizers import Tokenizer as Library
+from tokenizers import models, pre_tokenizers
 
 from ..runner.client.scripted import DONE, FIN, ROLE, content, delta, event, stream, usage
 from .replay import attempt, metrics, ms, row, rows
@@ -72,6 +75,52 @@ def test_10_the_servers_count_stands() -> None:
     found = row(stream(*[(i, content(" ")) for i in range(100)], (100, FIN + usage(100) + DONE)))
     assert found["output_tokens"] == 100
     assert found["retokenized_tokens"] is None
+    assert found["chunk_tokens_retokenized"] is None
+
+
+def spaces() -> Tokenizer:
+    """A tokenizer that merges spaces, two and then four; other characters of "ab" are tokens of their own."""
+    vocabulary = {"\u0120": 0, "\u0120\u0120": 1, "\u0120\u0120\u0120\u0120": 2, "a": 3, "b": 4}
+    merges = [("\u0120", "\u0120"), ("\u0120\u0120", "\u0120\u0120")]
+    library = Library(models.BPE(vocabulary, merges))
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return Tokenizer(library.to_str().encode(), "spaces")
+
+
+@pytest.mark.parametrize("token_counts", ["chunk", "retokenized"])
+def test_10_retokenizing_merges_tokens(token_counts: str) -> None:
+    """100 spaces a millisecond apart: 100 output tokens, of which the text's 25 are another number, in another column.
+    Each four come whole with the fourth."""
+    script = stream(*[(i, content(" ")) for i in range(100)], (100, FIN + usage(100) + DONE))
+    frame = rows(attempt(script), token_counts=token_counts, tokenizer=spaces())
+    found = frame.row(0, named=True)
+    assert found["output_tokens"] == 100
+    assert found["retokenized_tokens"] == 25
+    assert found["chunk_tokens_retokenized"] == [0, 0, 0, 1] * 25
+    assert found["chunk_tokens"] == ([1] * 100 if token_counts == "chunk" else [0, 0, 0, 1] * 25)
+    values = metrics(frame)
+    assert values["itl.p50"].n == (99 if token_counts == "chunk" else 25)
+    assert values["itl_retokenized.p50"].n == 25
+
+
+def test_10_inter_token_latency_by_the_texts_tokens() -> None:
+    """Chunks of 1, 2 and 4 of the text's tokens, 40 ms apart: 20 ms twice, 10 ms four times."""
+    script = stream((100, content("a")), (140, content("ab")), (180, content("abab") + FIN + usage(3) + DONE))
+    frame = rows(attempt(script), tokenizer=spaces())
+    found = metrics(frame)
+    assert ms(found["itl.p50"]) == 40
+    assert [round(x * 1e3, 6) for x in quantities(frame).samples["itl_retokenized"]] == [10, 10, 10, 10, 20, 20]
+    assert ms(found["tpot.p50"]) == 40  # (180 - 100) / (3 - 1): the server's count stands
+    by_text = metrics(rows(attempt(script), tokenizer=spaces(), token_counts="retokenized"))
+    assert ms(by_text["itl.p50"]) == 10
+    assert by_text["itl.p50"].n == 6
+
+
+def test_10_without_a_tokenizer_the_metric_is_undefined() -> None:
+    found = metrics(rows(attempt(stream((1, content("a")), (2, content("b") + FIN + usage(2) + DONE)))))
+    assert found["itl_retokenized.p50"].value is None
+    assert found["itl_retokenized.p50"].undefined == {"no tokenizer declared": 1}
+    assert ms(found["itl.p50"]) == 1
 
 
 def test_12_outputs_of_one_token_have_no_tpot() -> None:

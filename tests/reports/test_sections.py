@@ -46,6 +46,25 @@ def test_a_percentile_that_a_block_cannot_carry_is_not_shown(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    ("mean", "shown"), [(None, []), (0.1, []), (0.05, ["itl_retokenized.p50", "itl_retokenized.p95"])]
+)
+def test_the_texts_tokens_are_shown_where_they_say_something(
+    mean: float | None, shown: list[str], tmp_path: Path
+) -> None:
+    """Not without a tokenizer on the card, and not where they say what the reported ones say."""
+    verdict = _metrics(150)
+    for key in ("summary", "metrics"):
+        again = [dict(row) for row in verdict[key] if row["metric"].startswith("itl.")]
+        for row in again:
+            row["metric"] = row["metric"].replace("itl.", "itl_retokenized.")
+            row["mean" if key == "summary" else "value"] = mean
+        verdict[key] += again
+    names, notes = summary.shown_metrics(_read(tmp_path, verdict))
+    assert [name for name in names if name.startswith("itl_retokenized.")] == shown
+    assert any(note.startswith("itl_retokenized is the same as itl") for note in notes) == (mean == 0.1)
+
+
+@pytest.mark.parametrize(
     ("n", "shown"), [(0, ["p50"]), (130, ["p50", "p95"]), (661, ["p50", "p95"]), (662, ["p50", "p95", "p99"])]
 )
 def test_percentiles_by_number_of_values(n: int, shown: list[str], tmp_path: Path) -> None:

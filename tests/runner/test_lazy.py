@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"polars", "numpy", "scipy", "altair", "vl_convert", "httpx", "jinja2", "uvloop", "prometheus_client"}
+HEAVY = {
+    *("polars", "numpy", "scipy", "altair", "vl_convert", "httpx", "jinja2", "uvloop", "prometheus_client"),
+    "tokenizers",
+}
 CARD = Path(__file__).parents[2] / "cards" / "quickstart.yaml"
 
 
