@@ -172,8 +172,8 @@ def _computed(filled: Filled) -> None:
     filled.default(("workload", "cache_state"), "cold" if restarted else "fresh_prompts")
     for name in filled.get("workload", "populations") or {}:
         # What a population does not name is as in the workload: it has no defaults of its own.
-        for part in ("sampling", "objectives"):
-            for key in list(filled.get("workload", "populations", name, part) or {}):
-                filled.forget(("workload", "populations", name, part, key))
+        for part in (("sampling",), ("objectives", "output"), ("objectives",)):
+            for key in list(filled.get("workload", "populations", name, *part) or {}):
+                filled.forget(("workload", "populations", name, *part, key))
     for index, _ in enumerate(filled.get("guards") or []):
         filled.default(("guards", index, "at"), filled.get("claim", "at"))

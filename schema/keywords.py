@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend
 
 from .metrics import SERVER_METRICS, metric, metric_names
@@ -187,3 +187,13 @@ def _class() -> Any:
 def card_validator(schema: dict[str, Any]) -> Any:
     """A validator of the card's schema that knows our keywords. No formats are checked and nothing is fetched."""
     return _class()(schema)
+
+
+def schema_fault(document: Any) -> str:
+    """What is wrong with a JSON Schema of Draft 2020-12, and where in it; '' where it is one."""
+    try:
+        errors = Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(document)
+        fault = best_match(errors)
+    except RecursionError:
+        return "lists or objects nested too deeply"
+    return "" if fault is None else f"{show(fault.instance)} at {fault.json_path}"

@@ -12,6 +12,7 @@ from .defaults import Filled
 from .errors import Problem
 from .phrase import KeyPath
 from .rules_claim import CLAIM_RULES
+from .rules_populations import POPULATION_RULES
 from .rules_requests import REQUEST_RULES
 from .rules_system import SYSTEM_RULES
 from .rules_workload import WORKLOAD_RULES
@@ -62,4 +63,6 @@ def _required_by_kind(filled: Filled) -> Iterator[Problem]:
                 yield filled.problem((*path, key), "nothing", f"the key {key}", below["description"])
 
 
-RULES: tuple[Rule, ...] = (_required_by_kind, *CLAIM_RULES, *SYSTEM_RULES, *WORKLOAD_RULES, *REQUEST_RULES)
+RULES: tuple[Rule, ...] = (
+    _required_by_kind, *CLAIM_RULES, *SYSTEM_RULES, *WORKLOAD_RULES, *REQUEST_RULES, *POPULATION_RULES,
+)  # fmt: skip
