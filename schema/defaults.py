@@ -129,9 +129,10 @@ def _node(value: Any) -> Node:
 
 def loads_of_a_trace(filled: Filled) -> None:
     """The load points of a trace that is slowed down: its mean rate divided by each factor, in requests per second."""
-    factors, rate = filled.get("workload", "slowdown"), filled.get("workload", "arrivals", "file")
-    if factors and isinstance(rate, dict) and None not in factors:
-        filled.default(("workload", "loads"), [rate["rate"] / factor for factor in factors])
+    factors, file = filled.get("workload", "slowdown"), filled.get("workload", "arrivals", "file")
+    trace = filled.get("workload", "arrivals", "process") == "trace"
+    if trace and factors and isinstance(file, dict) and None not in factors:
+        filled.default(("workload", "loads"), [file["rate"] / factor for factor in factors])
 
 
 def _scalar(schema: Schema, value: Any) -> Any:

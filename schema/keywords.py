@@ -72,9 +72,16 @@ def _not_yet_when(validator: Any, cases: list[dict[str, Any]], instance: Any, sc
 def _words(_validator: Any, options: list[str], instance: Any, schema: dict[str, Any]) -> Errors:
     if not isinstance(instance, str) or instance in options:
         return
-    others = {"array": "a list of loads", "integer": "a number", "number": "a number"}
-    also = [phrase for type_, phrase in others.items() if type_ in schema.get("type", [])]
-    yield _error(show(instance), words([*also, *options]), did_you_mean(instance, options))
+    yield _error(show(instance), words(word_options(schema)), did_you_mean(instance, options))
+
+
+def word_options(schema: dict[str, Any]) -> list[str]:
+    """What a key takes that may be one of some words: other types first, then the words, then a mapping."""
+    types = schema.get("type", [])
+    numbers = {"array": "a list of loads", "integer": "a number", "number": "a number"}
+    also = [phrase for type_, phrase in numbers.items() if type_ in types]
+    mappings = schema.get("properties", {}).items() if "object" in types else ()
+    return [*also, *schema["x-words"], *(f"{{{key}: {' | '.join(below['enum'])}}}" for key, below in mappings)]
 
 
 def _fact(_validator: Any, _on: bool, instance: Any, _schema: Any) -> Errors:

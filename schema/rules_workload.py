@@ -53,14 +53,15 @@ def _arrivals_have_their_keys(filled: Filled) -> Iterator[Problem]:
         elif needed and not there and process == belongs_to:
             found = f"{process} without {key}"
             yield filled.problem(("workload", "arrivals"), found, f"the key {key}, as in {key}: {_EXAMPLES[key]}")
-    yield from _trace_has_a_unit(filled)
+    if process == "trace":
+        yield from _trace_has_a_unit(filled)
 
 
 def _trace_has_a_unit(filled: Filled) -> Iterator[Problem]:
     """A trace's format says the unit of its timestamps, or the card does."""
     arrivals = ("workload", "arrivals")
-    format_, process = filled.get(*arrivals, "format"), filled.get(*arrivals, "process")
-    if format_ == "csv" and process == "trace" and not filled.on_card(*arrivals, "unit"):
+    format_ = filled.get(*arrivals, "format")
+    if format_ == "csv" and not filled.on_card(*arrivals, "unit"):
         yield filled.problem((*arrivals, "format"), "csv without unit", "the key unit beside it, as in unit: ms")
     if format_ == "azure" and filled.on_card(*arrivals, "unit"):
         found = "unit with azure, whose timestamps are wall clocks"
@@ -100,7 +101,8 @@ def _window_within_trace(filled: Filled) -> Iterator[Problem]:
     """A trace replayed past its end is no longer that trace. (Uncounted requests of the drain begin it anew.)"""
     file, loads = filled.get("workload", "arrivals", "file"), filled.get("workload", "loads")
     parts = [filled.get("workload", "window", part) for part in ("warmup", "measure")]
-    if not isinstance(file, dict) or not loads or None in (*loads, *parts):
+    trace = filled.get("workload", "arrivals", "process") == "trace"
+    if not trace or not isinstance(file, dict) or not loads or None in (*loads, *parts):
         return
     path = ("workload", "window", "measure")
     counts = [part["requests"] for part in parts if "requests" in part]

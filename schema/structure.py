@@ -156,6 +156,8 @@ def _finding(error: Any, path: KeyPath, root: Node) -> Problem:
     what, hint = _standard(keyword, wanted, value, error.schema)
     node = root.at(path)
     shown = show(node.written if node is not None and node.written else value, path)
+    if keyword in ("minProperties", "maxProperties"):
+        shown = f"a mapping of {len(value)}"
     if keyword == "type" and isinstance(value, str) and not holds_secret(path):
         shown = f"the text {shown}"
     return Problem(*locate(root, path), dotted(path), shown, what, hint)
@@ -170,7 +172,9 @@ def _standard(keyword: str, wanted: Any, value: Any, schema: Schema) -> tuple[st
     if keyword == "type":
         types: Iterable[str] = [wanted] if isinstance(wanted, str) else wanted
         if "x-words" in schema:
-            return words(schema["x-words"]), ""
+            from .keywords import word_options
+
+            return words(word_options(schema)), ""
         quote = "string" in types and isinstance(value, bool | int | float)
         return " or ".join(_TYPES[t] for t in types), "put it in quotes" if quote else ""
     if keyword == "pattern":

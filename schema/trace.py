@@ -210,9 +210,7 @@ def _ids(value: Any, line: int, tokens: int, block: int | None) -> tuple[int, ..
     if not whole:
         raise FileError(f"hash_ids {show(value)}", "a list of whole numbers", line=line)
     if block is not None and len(value) > -(-tokens // block):
-        blocks, hint = (
-            -(-tokens // block),
-            "the last block may be shorter; the card's hash_block says how long they are",
-        )
-        raise FileError(f"{len(value)} hash_ids for {tokens} prompt tokens", f"{blocks} of {block} tokens", hint, line)
+        wanted = f"at most {-(-tokens // block)}, of {block} tokens each"
+        hint = "the last may be shorter; the card's hash_block says how long the others are"
+        raise FileError(f"{len(value)} hash_ids for {tokens} prompt tokens", wanted, hint, line)
     return tuple(value)
