@@ -91,11 +91,11 @@ def read_trace(
         if hash_ids is not None:
             hash_ids.append(_ids(ids, line, inputs[-1], hash_block))
     trace = Trace(offsets, inputs, outputs, hash_ids, left_out)
-    _require_traffic(trace, timed, unit, scale)
+    _require_traffic(trace, timed, unit is None and format_ != "azure")
     return trace
 
 
-def _require_traffic(trace: Trace, timed: bool, unit: str | None, scale: int) -> None:
+def _require_traffic(trace: Trace, timed: bool, unit_assumed: bool) -> None:
     if not trace.rows:
         found = f"nothing but failed requests ({trace.left_out})" if trace.left_out else "no rows"
         raise FileError(found, "at least one request")
@@ -103,7 +103,7 @@ def _require_traffic(trace: Trace, timed: bool, unit: str | None, scale: int) ->
         return
     if trace.rows < 2 or not trace.span_ns:
         raise FileError("requests of one moment", "at least two requests at different times")
-    if unit is None and trace.span_ns / (trace.rows - 1) > _LONGEST_MEAN_GAP_NS:
+    if unit_assumed and trace.span_ns / (trace.rows - 1) > _LONGEST_MEAN_GAP_NS:
         seconds = trace.span_ns / (trace.rows - 1) / 1e9
         hint = "if they are in another unit, the card says so: unit: ms; if they are right, too: unit: s"
         raise FileError(f"timestamps with a mean gap of {seconds:,.0f} s", "those of a service's traffic", hint, 2)
