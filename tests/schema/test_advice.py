@@ -27,11 +27,11 @@ def test_speculation_on_random_text(tmp_path: Path) -> None:
     over = "arms: {candidate: {flags: {speculative_config: '{}'}}}\nsystem: {flags: {spec-draft: 4, special: 1}}\n"
     assert warnings(tmp_path, over) == (
         "card.yaml:2:28: warning: arms.candidate.flags.speculative-config: found speculation (speculative-config) with "
-        "prompts of random tokens and ignore_eos; wanted requests: {file: …} and ignore_eos: false (drafts are accepted "
-        "at another rate than on the service's text)\n"
-        "card.yaml:3:18: warning: system.flags.spec-draft: found speculation (spec-draft) with prompts of random tokens "
-        "and ignore_eos; wanted requests: {file: …} and ignore_eos: false (drafts are accepted at another rate than on the "
-        "service's text)"
+        "prompts of random tokens and ignore_eos; wanted requests: {file: …} and ignore_eos: false (drafts are "
+        "accepted at another rate than on the service's text)\n"
+        "card.yaml:3:18: warning: system.flags.spec-draft: found speculation (spec-draft) with prompts of random "
+        "tokens and ignore_eos; wanted requests: {file: …} and ignore_eos: false (drafts are accepted at another "
+        "rate than on the service's text)"
     )
 
 
@@ -60,6 +60,6 @@ def test_a_trace_whose_unit_is_in_doubt(tmp_path: Path, unit: str, rate: str | N
     over = f"workload:\n  arrivals: {{process: trace, file: day.csv, format: csv, unit: {unit}}}\n"
     said = warnings(tmp_path, over + "  window: {warmup: 0 requests, measure: 3 requests}\n")
     assert said == ("" if rate is None else (
-        f"card.yaml:3:36: warning: workload.arrivals.file: found a trace with a mean rate of {rate} req/s; wanted a rate "
-        "that a service sees (are its timestamps in that unit?)"
+        f"card.yaml:3:36: warning: workload.arrivals.file: found a trace with a mean rate of {rate} req/s; wanted a "
+        "rate that a service sees (are its timestamps in that unit?)"
     ))  # fmt: skip
