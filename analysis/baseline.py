@@ -13,6 +13,7 @@ from .cells import CellResult, Reading
 from .conditions import conditions
 from .metrics import METRICS
 from .records import Record
+from .steady_loads import drift_text, drifting, steady_rows
 from .tables import all_metric_rows, attribution_rows, block_rows, mean_and_stdev, summary_rows, validity
 
 #: 1: first.
@@ -39,13 +40,15 @@ def baseline(reading: Reading) -> Record:
     """Everything inference_baseline.json says."""
     bundle = reading.bundle
     card = bundle.card
+    steady = steady_rows(reading)
     document: dict[str, Any] = {
         "baseline_version": BASELINE_VERSION,
         **output.header(card, bundle.plan, bundle.run),
-        "valid": reading.complete,
-        "because": _because(reading),
+        "valid": reading.complete and not drifting(steady),
+        "because": _because(reading, steady),
         "sweep": sweep(reading),
         "validity": validity(reading),
+        "steady_state": steady,
         "blocks": block_rows(reading.blocks),
         "conditions": conditions(reading),
         "attribution": attribution_rows(reading),
@@ -55,9 +58,11 @@ def baseline(reading: Reading) -> Record:
     return document
 
 
-def _because(reading: Reading) -> list[Record]:
+def _because(reading: Reading, steady: list[Record]) -> list[Record]:
     text = f"{reading.valid_blocks} of {reading.wanted} repeats are valid"
-    return [{"code": "complete" if reading.complete else "incomplete", "text": text}]
+    found = [{"code": "complete" if reading.complete else "incomplete", "text": text}]
+    drifts = [row for rows in drifting(steady).values() for row in rows]
+    return [{"code": "not_steady", "text": drift_text(row, reading)} for row in drifts] + found
 
 
 def sweep(reading: Reading) -> list[Record]:

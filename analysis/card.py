@@ -53,16 +53,30 @@ def check_card(card: Record, where: str) -> None:
         need(card, path, wanted, where)
     if not 0 < card["analysis"]["confidence"] < 1:
         raise BundleError(f"{where}: analysis.confidence is {card['analysis']['confidence']!r}; wanted between 0 and 1")
+    if card["workload"].get("test", "serving") not in ("serving", "cold_start"):
+        raise BundleError(f"{where}: workload.test is {card['workload']['test']!r}; wanted serving or cold_start")
     if card["kind"] not in ("ab", "baseline"):
         raise BundleError(f"{where}: kind is {card['kind']!r}; wanted ab or baseline")
     if "baseline" not in card["arms"] or (card["kind"] == "ab" and "candidate" not in card["arms"]):
         raise BundleError(
             f"{where}: arms are {', '.join(card['arms'])}; wanted baseline (and candidate, for an ab card)"
         )
+    _check_steady_state(card, where)
     if card["kind"] == "ab":
         for path, wanted in _AB_KEYS.items():
             need(card, path, wanted, where)
         _check_rows(card, where)
+
+
+def _check_steady_state(card: Record, where: str) -> None:
+    """validity.steady_state: null, absent (a card from before it) or loads that the workload has, with a limit."""
+    declared = card["validity"].get("steady_state")
+    if declared is None:
+        return
+    place = f"{where}: validity.steady_state"
+    _check_loads(need(declared, "at", list, place), card, place)
+    if not need(declared, "drift_within", (int, float), place) > 0:
+        raise BundleError(f"{place}: drift_within is {declared['drift_within']!r}; wanted above 0")
 
 
 def _check_rows(card: Record, where: str) -> None:

@@ -14,11 +14,15 @@ import polars as pl
 
 from .checks import CheckResult, check_cell
 from .goodput import Judgement, judge
-from .lengths import PromptLengths, prompt_lengths
+from .lengths import OutputLengths, PromptLengths, output_lengths, prompt_lengths
 from .metrics import Measured, Value, measure
 from .quantities import Quantities, output_tokens, quantities
 from .read import Block, Bundle, Cell
 from .records import Record
+from .reuse import CachedShare, cached_share
+from .start import Started, cold_start, facts
+from .steady import SteadyCell, steady_cell
+from .turns import Told, told
 from .view import CellView
 from .window import counted, measured_window, tokens_inside
 
@@ -44,7 +48,8 @@ class CellResult:
     """What remains of a cell once its events are closed. `other_count` is the number of ok attempts whose chunks add up
     to another number of tokens than the server reports, `short` the number of ok attempts with fewer output tokens than
     were asked for, where the end of the output was to be ignored, `again` the number of counted attempts that took more
-    than one try."""
+    than one try; `started` the start of its server where the card measures
+    starts."""
 
     cell: Cell
     checks: tuple[CheckResult, ...]
@@ -56,6 +61,11 @@ class CellResult:
     short: int
     again: int
     prompts: PromptLengths
+    outputs: OutputLengths
+    cached: CachedShare
+    told: Told | None
+    steady: SteadyCell
+    started: Started | None = None
 
     @property
     def failed_checks(self) -> list[str]:
@@ -156,7 +166,12 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
     found = quantities(attempts)
     judgement = judge(attempts, found, bundle.card.get("objectives"))
     certificate = bundle.certificate(client["certificate"]) if client else None
-    view = CellView(bundle.card, cell, events, attempts, bundle.planned(cell), client, window, certificate)
+    server = bundle.server(cell)
+    cold = facts(bundle.start(cell), attempts, window) if cold_start(bundle.card) else None
+    view = CellView(
+        bundle.card, cell, events, attempts, bundle.planned(cell), client, window, certificate, server,
+        None if cold is None else cold.start,
+    )  # fmt: skip
     measured = Measured(
         attempted=attempts.height,
         ok=int(found.ok.sum()),
@@ -164,11 +179,15 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
         tokens=tokens_inside(events, window) if window else 0,
         window_s=window.seconds if window else None,
         quantities=found,
+        cold=cold,
     )
     return CellResult(
         cell, check_cell(view), measure(measured), judgement, measured.window_s, _curves(found), _other_count(attempts),
         _short(attempts) if (bundle.card["workload"].get("sampling") or {}).get("ignore_eos") else 0,
-        attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts),
+        attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts), output_lengths(attempts),
+        cached_share(events, attempts, server), told(view),
+        steady_cell(attempts, found.each["ttft"], float(bundle.card["analysis"]["confidence"])),
+        None if cold is None else cold.started,
     )  # fmt: skip
 
 

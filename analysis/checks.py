@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from . import instrument
+from . import instrument, reuse, start, turns
 from .metrics import inverted_cdf
 from .records import Record
 from .view import NO_TELEMETRY, CellView, Observation
@@ -64,7 +64,9 @@ def _lag_p99(view: CellView) -> Observation:
 
 def _counted_planned(view: CellView) -> int | None:
     if view.open_loop:
-        return view.planned.filter(pl.col("phase") == "measure").height
+        due = view.planned.filter((pl.col("phase") == "measure") & pl.col("offset").is_not_null()).height
+        # later turns come when answers do: those that came, and those that should have
+        return due + view.counted.filter(pl.col("turn") > 0).height + turns.turns_missing(view)
     return None if view.client is None else view.client["counted_planned"]
 
 
@@ -103,30 +105,39 @@ def _accounted(view: CellView) -> Observation:
     repeated = view.events.height - rows.n_unique()
     strangers = view.events.filter(~pl.col("index").is_in(planned["index"].to_list())).height
     if view.open_loop:
-        due = planned.filter(pl.col("phase") == "measure")["index"]
+        due = view.planned.filter((pl.col("phase") == "measure") & pl.col("offset").is_not_null())["index"]
+    elif turns.has_turns(view):
+        # a client leaves out what a failed turn left unsaid: conversations begin in order, and their turns are counted
+        due = planned["index"].clear()
     else:
         # client c takes its own requests in order: each one before its last must be there
         taken = planned.filter(pl.col("index").is_in(rows.to_list()))
         last = taken.group_by("client").agg(last=pl.col("index").max())
         due = planned.join(last, on="client").filter(pl.col("index") <= pl.col("last"))["index"]
     missing = due.len() - due.is_in(rows.to_list()).sum()
+    missing += turns.turns_missing(view) if turns.has_turns(view) else 0
     return float(repeated + strangers + missing), None
 
 
 def _off_plan(view: CellView) -> Observation:
-    """Rows whose cell, arm, load, prompt or (open loop) phase or scheduled time is not the planned one; in a closed
-    loop, rows whose phase does not follow from their scheduled time (a window that is a time), or from the order in
-    which clients took them up (a count)."""
+    """Rows whose cell, arm, load, prompt or (open loop) phase or scheduled time is not the planned one; later turns
+    that do not follow from an answer; in a closed loop, rows whose phase does not follow from their scheduled time (a
+    window that is a time), or from the order in which clients took them up (a count)."""
     plan = view.planned.select("index", "phase", "offset", "prompt_digest")
     rows = view.events.join(plan, on="index", suffix="_planned")
     wrong = (pl.col("cell") != view.cell.cell) | pl.col("prompt_digest").ne_missing(pl.col("prompt_digest_planned"))
     wrong |= (pl.col("arm") != view.cell.arm) | (pl.col("load") != view.cell.load)
+    if turns.has_turns(view):
+        wrong |= pl.col("index").is_in(turns.off_course(view).to_list())
     if view.open_loop:
         if view.client is None:
             return NO_TELEMETRY
         at = pl.col("scheduled") - view.client["load_start"]
-        wrong |= (pl.col("phase") != pl.col("phase_planned")) | at.ne_missing(pl.col("offset"))
-        return float(rows.filter(wrong).height), None
+        elsewhere = (pl.col("phase") != pl.col("phase_planned")) | at.ne_missing(pl.col("offset"))
+        if view.window is not None and turns.has_turns(view):
+            inside = (pl.col("scheduled") >= view.window.start) & (pl.col("scheduled") < view.window.end)
+            elsewhere = pl.when(pl.col("turn") > 0).then(inside != (pl.col("phase") == "measure")).otherwise(elsewhere)
+        return float(rows.filter(wrong | elsewhere).height), None
     if "seconds" in view.card["workload"]["window"]["measure"] and view.window is not None:
         # the window is a time: what was scheduled inside it counts, and nothing else, in whatever order it was taken up
         inside = (pl.col("scheduled") >= view.window.start) & (pl.col("scheduled") < view.window.end)
@@ -250,6 +261,17 @@ CHECKS: tuple[Check, ...] = (
         _zero, _off_plan,
     ),
     Check(
+        "history", "attempts", "later turns whose prompt the server counts as another than what was said before",
+        "The conversation that was measured is not the one that was declared: is the server's tokenizer the model's?",
+        _zero, turns.history, turns.exact_history,
+    ),
+    Check(
+        "cached_beyond_plan", "1",
+        "by how much the cached share of prompt tokens exceeds what the plan lets be reused",
+        "The cache held what this cell did not put there: start the server anew, or use cache_state: reset.",
+        _card_limit("cached_beyond_plan"), reuse.beyond_plan, reuse.share_known,
+    ),
+    Check(
         "window", "attempts", "counted attempts outside the measured window (all, if it is not the planned one)",
         "Rates divide by this window: a fault of the runner.",
         _zero, _outside_window,
@@ -268,6 +290,12 @@ CHECKS: tuple[Check, ...] = (
         "complete", "attempts", "counted attempts that were cut off before their end or their timeout",
         "Let the drain last at least timeout_total, and do not stop the run inside a cell.",
         _zero, _cut_off,
+    ),
+    Check(
+        "server_start", "faults",
+        "what is wrong with the record of the server's start: none, of another cell, or with times that run backwards",
+        "What a cold start is about was not measured: a fault of the runner, or tampering.",
+        _zero, start.start_faults, start.applies,
     ),
 )  # fmt: skip
 

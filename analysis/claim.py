@@ -6,7 +6,7 @@ adjustment over the claimed loads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +15,10 @@ import numpy as np
 from . import wording
 from .cells import Reading
 from .effect import MIN_BLOCKS, Effect, bonferroni_interval, holm, paired
-from .metrics import METRICS
+from .metrics import metrics_of
 from .power import blocks_needed, smallest_detectable
 from .records import BundleError, Record
+from .steady_loads import INVALID_LOAD
 from .tables import mean_and_stdev
 
 
@@ -50,7 +51,7 @@ class Pairs:
 
 def pairs(reading: Reading, metric: str, load_point: int) -> Pairs:
     """The paired values of a metric at a load, from the used blocks."""
-    if metric not in METRICS:
+    if metric not in metrics_of(reading.bundle.card):
         raise BundleError(f"card.resolved.json: no formula for metric {metric!r}")
     by_arm = {
         arm: {cell.cell.block: cell.values[metric].value for cell in reading.used(arm, load_point)}
@@ -66,7 +67,7 @@ def pairs(reading: Reading, metric: str, load_point: int) -> Pairs:
 
 @dataclass(frozen=True)
 class LoadEffect:
-    """The claim's metric at one load. `word` is None where the load is not claimed or the run is invalid;
+    """The claim's metric at one load. `word` is None where the load is not claimed or the run or the load is invalid;
     `zero_interval` is the Bonferroni interval of the change itself (log ratio, else difference), by which a reversal is
     told."""
 
@@ -81,8 +82,8 @@ class LoadEffect:
     reason: str | None
 
 
-def load_effects(reading: Reading) -> list[LoadEffect]:
-    """The claim's effect at each load that was run."""
+def load_effects(reading: Reading, invalid_loads: Container[int] = ()) -> list[LoadEffect]:
+    """The claim's effect at each load that was run; `invalid_loads` are the load points that may have no word."""
     card = reading.bundle.card
     claim, confidence = card["claim"], float(card["analysis"]["confidence"])
     loads = [float(load) for load in card["workload"]["loads"]]
@@ -98,10 +99,13 @@ def load_effects(reading: Reading) -> list[LoadEffect]:
             )  # fmt: skip
             zero = _zero_interval(effect, baseline, candidate, len(loads), confidence)
         claimed = load in [float(at) for at in claim["at"]]
-        word = None
-        if claimed and reading.complete:
+        word, reason = None, _reason(both, effect)
+        if claimed and not reading.complete:
+            reason = "the run is invalid"
+        elif claimed and point in invalid_loads:
+            reason = INVALID_LOAD
+        elif claimed:
             word = effect.word if effect else "inconclusive"
-        reason = "the run is invalid" if claimed and not reading.complete else _reason(both, effect)
         effects.append(LoadEffect(point, load, claimed, both, effect, word, zero, None, reason))
     return _some_load(effects, confidence) if claim["scope"] == "some_load" and reading.complete else effects
 

@@ -6,17 +6,18 @@ reason).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from . import wording
+from . import reuse, start_words, steady_loads, turns, wording
 from .card import ARMS
 from .cells import Reading
 from .instrument import measuring_client
-from .lengths import in_words
+from .lengths import in_words, outputs_in_words
 from .read import Bundle
 from .records import Record
+from .start import cold_start as is_cold_start
+from .traffic import arrivals, cache_state, plain, workload
 
 #: identity fields that name the machine or the engine; others only show where the arms differ
 _SHOWN = ("engine", "model", "host", "hardware", "device", "cpu", "gpu", "accelerator", "os", "driver", "client")
@@ -31,16 +32,23 @@ def conditions(reading: Reading) -> list[Record]:
         _row("flags", flags(card["system"].get("flags") or {}) or "none"),
         *([_row("treatment", treatment(card))] if card["kind"] == "ab" else []),
         _row("workload", workload(card)),
+        *cold_start(reading),
         _row("arrivals", arrivals(card)),
         _row("loads", wording.loads(card["workload"]["loads"], card["workload"]["load_kind"])),
-        _row("cache state", str(card["workload"].get("cache_state", "not declared"))),
+        _row("cache state", cache_state(card["workload"].get("cache_state"))),
         _row("window", window(card)),
         _row("objectives", objectives(card)),
         _row("token counts", token_counts(reading), "observed"),
         _row("prompt lengths", in_words(cell.prompts for cell in reading.used()), "observed"),
+        _row("output lengths", outputs_in_words(cell.outputs for cell in reading.used()), "observed"),
+        *(
+            _row(f"cached share ({arm})", text, "observed")
+            for arm, text in reuse.in_words((cell.cell.arm, cell.cached) for cell in reading.used())
+        ),
+        *_conversations(reading),
         _row("blocks", f"{sum(block.used for block in reading.blocks)} of {reading.wanted} used", "observed"),
         _row("server restarts", plain((card["system"].get("launch") or {}).get("restart", "not declared"))),
-        _row("steady state", "not examined by this revision of the analysis", "unknown"),
+        *(_row(*found) for found in steady_loads.conditions(reading, steady_loads.steady_rows(reading))),
         _row("days", "single day", "observed"),
         *(_row("measuring client", text, "observed") for text in measuring_client(bundle)),
         *sent_again(reading),
@@ -64,6 +72,23 @@ def _row(name: str, value: str, source: str = "declared") -> Record:
     return {"name": name, "value": value, "source": "unknown" if value.startswith("unknown (") else source}
 
 
+def _conversations(reading: Reading) -> list[Record]:
+    text = turns.in_words(cell.told for cell in reading.used())
+    return [] if text is None else [_row("conversations", text, "observed")]
+
+
+def cold_start(reading: Reading) -> list[Record]:
+    """That this is a cold start, where it is one, and how its starts were measured."""
+    if not is_cold_start(reading.bundle.card):
+        return []
+    cells = [cell.started for cell in reading.used() if cell.started is not None]
+    return [
+        _row("test", start_words.CONDITION),
+        _row("server starts", start_words.observed(cells), "observed"),
+        _row("caches on disk", start_words.LEFT_ON_DISK, "unknown"),
+    ]
+
+
 def sent_again(reading: Reading) -> list[Record]:
     """How many counted attempts were tried more than once, where any was."""
     again = sum(cell.again for cell in reading.used())
@@ -73,15 +98,6 @@ def sent_again(reading: Reading) -> list[Record]:
     counted = sum(cell.judgement.attempted for cell in reading.used())
     text = f"{again} of {counted} counted attempts were tried more than once (up to {retries} retries)"
     return [_row("retries", text, "observed")]
-
-
-def plain(value: Any) -> str:
-    """A value of the card in one line."""
-    if isinstance(value, dict) and set(value) == {"unknown"}:
-        return f"unknown ({value['unknown']})"
-    if isinstance(value, bool) or value is None or isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False)
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def model(card: Record) -> str:
@@ -133,52 +149,6 @@ def treatment(card: Record) -> str:
     if servers[0] != servers[1]:
         parts.append(f"the server {servers[1]} (instead of {servers[0]})")
     return "; ".join(parts) or "no declared difference"
-
-
-def workload(card: Record) -> str:
-    """Endpoint, lengths and shared prefixes."""
-    work = card["workload"]
-    requests = work.get("requests") or {}
-    parts = []
-    lengths = requests.get("lengths") or {}
-    if lengths:
-        parts.append(f"{_length(lengths.get('input'))} tokens in, {_length(lengths.get('output'))} out")
-    if requests.get("file"):
-        parts.append(f"requests from {plain(requests['file'])}")
-    prefix = requests.get("prefix")
-    if prefix:
-        choice = prefix.get("choice") or {}
-        law = " ".join(plain(choice[key]) for key in ("law", "exponent") if choice.get(key) is not None)
-        parts.append(
-            f"behind {plain(prefix.get('documents'))} shared documents of {plain(prefix.get('tokens'))} tokens"
-            + (f" ({law})" if law else "")
-        )
-    return f"{work.get('endpoint', 'requests')}: {', '.join(parts)}" if parts else str(work.get("endpoint", "requests"))
-
-
-def _length(spec: Any) -> str:
-    if not isinstance(spec, dict):
-        return plain(spec)
-    median, sigma = spec.get("median"), spec.get("sigma")
-    return plain(median) if not sigma else f"{plain(median)} (median; sigma {plain(sigma)})"
-
-
-def arrivals(card: Record) -> str:
-    """The arrival process, and whether the loop is open or closed."""
-    facts = card["workload"]["arrivals"]
-    process = str(facts.get("process"))
-    if process == "closed":
-        return f"closed loop, think time {plain(facts.get('think_time', 0.0))} s"
-    details = {
-        "gamma": lambda: f" with burstiness {plain(facts['burstiness'])}",
-        "bursts": lambda: f" of {plain(facts['size'])} requests",
-        "ramp": lambda: f" from {facts['from']:.6g} of the load at the start to the load at the window's end",
-        "profile": lambda: (
-            f" of {', '.join(f'{level:.4g}' for level in facts['levels'])} times the load, every "
-            f"{plain(facts['period'])} s"
-        ),
-    }
-    return f"open loop, {process}" + (details[process]() if process in details else "")
 
 
 def window(card: Record) -> str:

@@ -7,13 +7,14 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from . import wording
 from .cells import Reading
 from .claim import LoadEffect, reversal
 from .records import Record
+from .steady_loads import drift_text
 from .work import unequal_work
 
 #: what a finding makes of the verdict, in the order of precedence
@@ -46,13 +47,15 @@ def decide(
     guards: Sequence[Record],
     evidence: Sequence[Record],
     confounded: Sequence[str],
+    invalid_loads: Mapping[int, Sequence[Record]],
 ) -> Verdict:
     """Apply the rules of precedence."""
     if not reading.complete:
         return Verdict("invalid", (_incomplete(reading),))
     kind = str(reading.bundle.card["workload"]["load_kind"])
     claim = reading.bundle.card["claim"]
-    findings = [*_reversal(effects, claim["metric"], kind), *_claim(effects, claim, kind)]
+    findings = [*_drift(reading, effects, guards, invalid_loads), *_reversal(effects, claim["metric"], kind)]
+    findings += _claim(effects, claim, kind)
     findings += [*(_guard(row, kind) for row in guards), *_evidence(evidence)]
     findings += [Finding("inconclusive", code, text) for code, text in unequal_work(reading)]
     findings.sort(key=lambda finding: _RANKS[finding.word])
@@ -72,6 +75,20 @@ def _incomplete(reading: Reading) -> Finding:
     reasons = [f"block {b.block.block}: {b.cause}" for b in lost[:_NAMED]]
     reasons += [f"and {len(lost) - _NAMED} more"] if len(lost) > _NAMED else []
     return Finding("invalid", "incomplete", f"{text} ({'; '.join(reasons)})" if reasons else text)
+
+
+def _drift(
+    reading: Reading, effects: Sequence[LoadEffect], guards: Sequence[Record], invalid: Mapping[int, Sequence[Record]]
+) -> list[Finding]:
+    """An arm that drifts at a load on which the verdict stands: one of the claim's, of a guard's, or of a reversal. (A
+    reversal that such a load takes part in is not looked away from: it may be the drift's.)"""
+    standing = {effect.load_point for effect in effects if effect.claimed} | {row["load_point"] for row in guards}
+    standing |= {effect.load_point for side in reversal(effects) or () for effect in side}
+    return [
+        Finding("invalid", "not_steady", drift_text(row, reading))
+        for point in sorted(standing & set(invalid))
+        for row in invalid[point]
+    ]
 
 
 def _evidence(rows: Sequence[Record]) -> list[Finding]:
@@ -115,7 +132,7 @@ def claim_word(effects: Sequence[LoadEffect], scope: str) -> str:
 def _claim(effects: Sequence[LoadEffect], claim: Record, kind: str) -> list[Finding]:
     overall = claim_word(effects, claim["scope"])
     findings = []
-    for effect in (e for e in effects if e.claimed):
+    for effect in (e for e in effects if e.claimed and e.word is not None):
         word = str(effect.word)
         asks = word if claim["scope"] != "some_load" else max(overall, word, key=lambda w: _RANKS[w])
         findings.append(Finding(asks, f"claim_{word}", _effect_text(effect, claim, kind)))

@@ -1,4 +1,4 @@
-"""Planned prompt lengths against the server's own count. Both stand in the events; neither replaces the other."""
+"""Planned lengths against the server's own counts. Both stand in the events; neither replaces the other."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
+
+#: fewer pairs say nothing of a correlation
+_PAIRS = 30
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,52 @@ def prompt_lengths(attempts: pl.DataFrame) -> PromptLengths:
         return PromptLengths(len(known), 0, None, None)
     least, most = other.sort().gather([0, -1]).to_list()
     return PromptLengths(len(known), len(other), int(least), int(most))
+
+
+@dataclass(frozen=True)
+class OutputLengths:
+    """Of the counted attempts with outcome ok: how many replies have the server's count, how many are shorter or longer
+    than asked for, and the correlation of the logarithms of prompt (without document and history) and output length, as
+    delivered (None where one of them does not vary)."""
+
+    counted: int
+    shorter: int
+    longer: int
+    correlation: float | None
+
+
+def output_lengths(attempts: pl.DataFrame) -> OutputLengths:
+    """Compare the outputs of a cell's counted attempts."""
+    ok = attempts.filter((pl.col("outcome") == "ok") & (pl.col("output_tokens") > 0))
+    excess = ok.select((pl.col("output_tokens") - pl.col("asked_output_tokens")).alias("excess"))["excess"].drop_nulls()
+    return OutputLengths(len(excess), int((excess < 0).sum()), int((excess > 0).sum()), _correlation(ok))
+
+
+def _correlation(ok: pl.DataFrame) -> float | None:
+    # what the request says itself, as delivered: without document and history, which the plan gives
+    own = pl.col("input_tokens") - pl.col("asked_input_tokens") + pl.col("own_tokens")
+    pairs = ok.select(own.alias("own"), "output_tokens").drop_nulls().filter(pl.col("own") > 0)
+    if pairs.height < _PAIRS or min(pairs["own"].n_unique(), pairs["output_tokens"].n_unique()) < 2:
+        return None
+    return float(pairs.select(pl.corr(pl.col("own").log(), pl.col("output_tokens").log())).item())
+
+
+def outputs_in_words(cells: Iterable[OutputLengths]) -> str:
+    """What the server's counts say of a run's outputs."""
+    parts = list(cells)
+    counted = sum(part.counted for part in parts)
+    shorter, longer = sum(part.shorter for part in parts), sum(part.longer for part in parts)
+    if not counted:
+        return "unknown (no reply says how many tokens it has)"
+    text = f"as asked for in all {counted} replies that count them"
+    if shorter or longer:
+        text = f"of {counted} replies that count them {shorter} are shorter than asked for, {longer} longer"
+    known = sorted(part.correlation for part in parts if part.correlation is not None)
+    if not known:
+        return text
+    return (
+        f"{text}; correlation of the logarithms of prompt and output length {known[len(known) // 2]:.2f} (median cell)"
+    )
 
 
 def in_words(cells: Iterable[PromptLengths]) -> str:

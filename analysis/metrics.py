@@ -1,8 +1,9 @@
 """Every metric, once: name, formula, unit, better direction, when it is undefined.
 
 Two kinds of rows make the table `METRICS`: scalars of a cell (goodput, error_rate, …) and statistics of a quantity
-(`ttft.p95`). Quantities are taken from counted attempts with outcome ok; an attempt without one is left out with a
-counted reason, never as 0. Percentiles: the smallest value with at least p of the data at or below it.
+(`ttft.p95`). `START_METRICS` has those that only cells of a cold start have; `ALL_METRICS` is both. Quantities are
+taken from counted attempts with outcome ok; an attempt without one is left out with a counted reason, never as 0.
+Percentiles: the smallest value with at least p of the data at or below it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from . import start
 from .quantities import QUANTITIES, Quantities
+from .records import Record
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 @dataclass(frozen=True)
 class Measured:
     """What a cell's metrics are computed from. `good` is None where the card has no objectives; `window_s` is None
-    where no window was recorded; samples are sorted, in seconds."""
+    where no window was recorded; samples are sorted, in seconds. `cold` is there where the card measures starts."""
 
     attempted: int
     ok: int
@@ -29,6 +32,7 @@ class Measured:
     tokens: int
     window_s: float | None
     quantities: Quantities
+    cold: start.ColdStart | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,50 @@ METRICS: dict[str, Metric] = {
 }
 
 
+def _of_start(find: Callable[[start.ColdStart], start.Found]) -> Callable[[Measured], Value]:
+    def compute(cell: Measured) -> Value:
+        return Value(None, 0, {start.NO_START: 1}) if cell.cold is None else Value(*find(cell.cold))
+
+    return compute
+
+
+_FIRST = "the first counted request"
+
+#: what only cells of a cold start have, by name
+START_METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "start.ready", "s", "lower", "ratio",
+            "ready - launched", start.NO_START, _of_start(start.ready),
+        ),
+        Metric(
+            "start.first_token", "s", "lower", "ratio",
+            f"(first token of the first answered request - launched) - (scheduled of {_FIRST} - ready)",
+            f"{start.NO_START}; no request was answered", _of_start(start.first_token),
+        ),
+        Metric(
+            "first.ttft", "s", "lower", "ratio",
+            f"scheduled -> first token-bearing chunk of {_FIRST}", f"{_FIRST} failed, or was not streamed",
+            _of_start(start.first_ttft),
+        ),
+        Metric(
+            "first.slowdown", "times", "lower", "ratio",
+            "first.ttft / median TTFT of the ok requests scheduled in the second half of the window",
+            f"first.ttft is; fewer than {start.SETTLED_REPLIES} of them", _of_start(start.first_slowdown),
+        ),
+    )
+}  # fmt: skip
+
+ALL_METRICS: dict[str, Metric] = {**METRICS, **START_METRICS}
+
+
+def metrics_of(card: Record) -> dict[str, Metric]:
+    """The metrics that the cells of a card have."""
+    return ALL_METRICS if start.cold_start(card) else METRICS
+
+
 def measure(cell: Measured) -> dict[str, Value]:
     """Every metric of a cell."""
-    return {name: metric.compute(cell) for name, metric in METRICS.items()}
+    table = METRICS if cell.cold is None else ALL_METRICS
+    return {name: metric.compute(cell) for name, metric in table.items()}

@@ -47,6 +47,13 @@ EVENT_COLUMNS: dict[str, Any] = {
     "outcome": pl.String,
     "tries": pl.Int32,
     "finish_reason": pl.String,
+    "population": pl.String,
+    "conversation": pl.Int64,
+    "turn": pl.Int32,
+    "turns": pl.Int32,
+    "own_tokens": pl.Int32,
+    "reusable_tokens": pl.Int32,
+    "cached_tokens": pl.Int32,
     "streamed": pl.Boolean,
 }
 REQUEST_COLUMNS: dict[str, Any] = {
@@ -57,7 +64,12 @@ REQUEST_COLUMNS: dict[str, Any] = {
     "offset": pl.Int64,
     "client": pl.Int32,
     "prompt_digest": pl.String,
+    "population": pl.String,
+    "turn": pl.Int32,
+    "think": pl.Int64,
 }
+#: columns that came later: null in a bundle that has none of them
+_LATER = ("population", "turns", "own_tokens", "reusable_tokens", "turn", "think")
 CLIENT_COLUMNS: dict[str, Any] = {
     "load_start": pl.Int64,
     "load_end": pl.Int64,
@@ -78,6 +90,12 @@ SERVER_COLUMNS: dict[str, Any] = {
     "name": pl.String,
     "labels": pl.String,
     "value": pl.Float64,
+}
+START_COLUMNS: dict[str, Any] = {
+    "cell": pl.String,
+    "launched": pl.Int64,
+    "looked": pl.Int64,
+    "ready": pl.Int64,
 }
 
 
@@ -138,13 +156,16 @@ class Bundle:
 
     def client(self, cell: Cell) -> Record | None:
         """The measuring client's view of itself over the cell, or None where it left none."""
-        path = self.root / "telemetry" / f"client-{cell.cell}.parquet"
-        if not path.is_file():
-            return None
-        frame = _frame(path, CLIENT_COLUMNS)
-        if frame.height != 1:
-            raise BundleError(f"{path}: {frame.height} rows; wanted exactly one")
-        return frame.row(0, named=True)
+        return _row(self.root / "telemetry" / f"client-{cell.cell}.parquet", CLIENT_COLUMNS)
+
+    def start(self, cell: Cell) -> Record | None:
+        """The start of the server that was started for the cell, or None where no record of it is left."""
+        path = self.root / "telemetry" / f"start-{cell.cell}.parquet"
+        found = _row(path, START_COLUMNS)
+        for name in ("launched", "ready"):
+            if found is not None and found[name] is None:
+                raise BundleError(f"{path}: no time in {name}; only `looked` may have none")
+        return found
 
     def server(self, cell: Cell) -> pl.DataFrame | None:
         """The server's metrics before and after the cell, or None where they were not read."""
@@ -275,17 +296,29 @@ def _log(path: Path) -> tuple[Record, ...]:
     return tuple(records)
 
 
+def _row(path: Path, columns: Mapping[str, Any]) -> Record | None:
+    """The one row of a table, or None where there is no such file."""
+    if not path.is_file():
+        return None
+    frame = _frame(path, columns)
+    if frame.height != 1:
+        raise BundleError(f"{path}: {frame.height} rows; wanted exactly one")
+    return frame.row(0, named=True)
+
+
 def _frame(path: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
     try:
         schema = pl.read_parquet_schema(path)
-        missing = [name for name in columns if name not in schema]
+        absent = [name for name in columns if name not in schema]
+        missing = [name for name in absent if name not in _LATER]
         if missing:
             raise BundleError(f"{path}: column {missing[0]!r} is missing")
         for name, wanted in columns.items():
-            if schema[name] not in (wanted, pl.Null):
+            if name in schema and schema[name] not in (wanted, pl.Null):
                 raise BundleError(f"{path}: column {name!r} is {schema[name]}; wanted {wanted}")
-        frame = pl.read_parquet(path, columns=list(columns))
+        frame = pl.read_parquet(path, columns=[name for name in columns if name in schema])
     except (pl.exceptions.PolarsError, OSError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BundleError(f"{path}: not readable as Parquet: {first}") from None
-    return frame.with_columns(pl.col(name).cast(wanted) for name, wanted in columns.items())
+    there = [pl.lit(None).alias(name) if name in absent else pl.col(name) for name in columns]
+    return frame.select(column.cast(wanted) for column, wanted in zip(there, columns.values(), strict=True))

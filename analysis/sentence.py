@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from . import wording
 from .cells import Reading
 from .claim import LoadEffect
-from .conditions import confounded, engine, model_name, treatment, workload
+from .conditions import confounded, engine, model_name, treatment
 from .decide import Verdict
 from .effect import Effect
 from .power import blocks_needed, smallest_detectable
 from .records import Record
+from .start import cold_start
+from .traffic import workload
 
 #: findings that the sentence itself must carry
 _SAID = ("reversal", "confounded", "evidence_unknown", "failures_differ", "unequal_work")
@@ -30,7 +32,8 @@ def sentence(
 ) -> str:
     """The verdict as text that carries its conditions."""
     card = reading.bundle.card
-    place = f"On {model_name(card)} with {engine(card)}, for {workload(card)}"
+    where = "At a cold start of" if cold_start(card) else "On"
+    place = f"{where} {model_name(card)} with {engine(card)}, for {workload(card)}"
     claim, kind = card["claim"], str(card["workload"]["load_kind"])
     limit = wording.threshold(claim["threshold"]["value"], claim["threshold"]["scale"], claim["direction"])
     if verdict.word == "invalid":

@@ -1,5 +1,5 @@
-"""The curves that reports draw: series/goodput.parquet (one row a cell) and series/latency.parquet (pooled
-distributions).
+"""The curves that reports draw: series/goodput.parquet (one row a cell), series/latency.parquet (pooled distributions)
+and series/steady.parquet (TTFT over each cell's window).
 
 Pooled distributions describe; they carry no interval and no verdict, because requests inside a run are not independent.
 """
@@ -35,6 +35,15 @@ _LATENCY = {
     "percentile": pl.Float64,
     "value_s": pl.Float64,
     "n": pl.Int64,
+}
+_STEADY = {
+    "arm": pl.String,
+    "block": pl.Int32,
+    "load_point": pl.Int32,
+    "load": pl.Float64,
+    "batch": pl.Int32,
+    "index": pl.Float64,
+    "ttft_s": pl.Float64,
 }
 
 
@@ -75,6 +84,17 @@ def latency_series(reading: Reading) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=_LATENCY, orient="row")
 
 
+def steady_series(reading: Reading) -> pl.DataFrame:
+    """Mean TTFT of each of the parts of a used cell's window, in order of schedule; `index` is the mean position of the
+    part's requests among the counted ones."""
+    rows = [
+        (cell.cell.arm, cell.cell.block, cell.cell.load_point, cell.cell.load, number, batch.index, batch.mean)
+        for cell in reading.used()
+        for number, batch in enumerate(cell.steady.batches, start=1)
+    ]
+    return pl.DataFrame(rows, schema=_STEADY, orient="row")
+
+
 def _distinct(points: dict[float, float]) -> dict[float, float]:
     """The last share at each value (and the first point), so that few samples do not look like many."""
     last = {value: share for share, value in points.items()}
@@ -85,7 +105,7 @@ def _distinct(points: dict[float, float]) -> dict[float, float]:
 def write_series(reading: Reading, folder: Path, *, goodput: bool) -> None:
     """Write the series beside the result; each under a temporary name first."""
     folder.mkdir(parents=True, exist_ok=True)
-    frames = {"latency": latency_series(reading)}
+    frames = {"latency": latency_series(reading), "steady": steady_series(reading)}
     if goodput:
         frames["goodput"] = goodput_series(reading)
     for name, frame in frames.items():

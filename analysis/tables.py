@@ -10,7 +10,7 @@ from .card import ARMS
 from .cells import BlockResult, Reading, metric_rows
 from .effect import is_rounding
 from .goodput import add
-from .metrics import METRICS
+from .metrics import metrics_of
 from .records import Record
 from .validity import validity_rows
 
@@ -48,7 +48,7 @@ def block_rows(blocks: Sequence[BlockResult]) -> list[Record]:
 
 def all_metric_rows(reading: Reading) -> list[Record]:
     """Every metric of every used cell."""
-    return metric_rows(reading, {name: metric.unit for name, metric in METRICS.items()})
+    return metric_rows(reading, {name: metric.unit for name, metric in metrics_of(reading.bundle.card).items()})
 
 
 def mean_and_stdev(values: Sequence[float | None]) -> tuple[float | None, float | None, str | None]:
@@ -68,9 +68,10 @@ def mean_and_stdev(values: Sequence[float | None]) -> tuple[float | None, float 
 def summary_rows(reading: Reading) -> list[Record]:
     """Mean ± stdev over blocks of every metric, for each arm and load."""
     rows = []
+    metrics = metrics_of(reading.bundle.card)
     for arm, point, load in arms_and_loads(reading):
         cells = reading.used(arm, point)
-        for name, metric in METRICS.items():
+        for name, metric in metrics.items():
             values = [cell.values[name].value for cell in cells]
             mean, stdev, reason = mean_and_stdev(values)
             rows.append(

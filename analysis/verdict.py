@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import Any
 
 from . import output
@@ -12,9 +13,10 @@ from .conditions import conditions, confounded
 from .decide import decide
 from .evidence import judge_evidence
 from .guards import GuardResult, adjust, guard, undefined
-from .metrics import METRICS
+from .metrics import ALL_METRICS
 from .records import Record
 from .sentence import sentence
+from .steady_loads import INVALID_LOAD, drifting, steady_rows
 from .tables import all_metric_rows, attribution_rows, block_rows, summary_rows, validity
 
 #: 1: first.
@@ -26,12 +28,14 @@ def verdict(reading: Reading) -> Record:
     bundle = reading.bundle
     card, claim = bundle.card, bundle.card["claim"]
     confidence = float(card["analysis"]["confidence"])
-    effects = load_effects(reading)
-    guards = guard_rows(reading)
+    steady = steady_rows(reading)
+    invalid_loads = drifting(steady)
+    effects = load_effects(reading, invalid_loads)
+    guards = guard_rows(reading, invalid_loads)
     cells = [result.cell for result in reading.used()]
     evidence = judge_evidence(bundle, card.get("evidence") or [], cells, (float(at) for at in claim["at"]))
-    found = decide(reading, effects, guards, evidence, confounded(bundle))
-    metric = METRICS[claim["metric"]]
+    found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads)
+    metric = ALL_METRICS[claim["metric"]]
     named = {key: claim[key] for key in ("metric", "direction", "threshold", "scope", "at")}
     document: dict[str, Any] = {
         "verdict_version": VERDICT_VERSION,
@@ -44,6 +48,7 @@ def verdict(reading: Reading) -> Record:
         "guards": guards,
         "evidence": evidence,
         "validity": validity(reading),
+        "steady_state": steady,
         "blocks": block_rows(reading.blocks),
         "conditions": conditions(reading),
         "attribution": attribution_rows(reading),
@@ -53,26 +58,30 @@ def verdict(reading: Reading) -> Record:
     return document
 
 
-def guard_rows(reading: Reading) -> list[Record]:
-    """Each guard at each of its loads. A run that is invalid has no guard words: they are indeterminate, with the
-    reason."""
+def guard_rows(reading: Reading, invalid_loads: Container[int] = ()) -> list[Record]:
+    """Each guard at each of its loads. Where the run or the load (by its load point) is invalid there are no guard
+    words: they are indeterminate, with the reason."""
     card = reading.bundle.card
     confidence = float(card["analysis"]["confidence"])
     loads = [float(load) for load in card["workload"]["loads"]]
     places = [(row, float(at)) for row in card.get("guards") or [] for at in row.get("at") or card["claim"]["at"]]
-    results = [_guard(reading, row, loads.index(at) + 1, confidence) for row, at in places]
+    results = [_guard(reading, row, loads.index(at) + 1, confidence, invalid_loads) for row, at in places]
     return [
         _guard_row(row, at, loads.index(at) + 1, result)
         for (row, at), result in zip(places, adjust(results, confidence), strict=True)
     ]
 
 
-def _guard(reading: Reading, row: Record, load_point: int, confidence: float) -> GuardResult:
+def _guard(
+    reading: Reading, row: Record, load_point: int, confidence: float, invalid_loads: Container[int]
+) -> GuardResult:
     both = pairs(reading, row["metric"], load_point)
     if both.reason is not None:
         return undefined(len(both.blocks), both.reason)
     if not reading.complete:
         return undefined(len(both.blocks), "the run is invalid")
+    if load_point in invalid_loads:
+        return undefined(len(both.blocks), INVALID_LOAD)
     baseline, candidate = both.numbers()
     margin = row["margin"]
     return guard(
@@ -89,7 +98,7 @@ def _guard_row(row: Record, at: float, load_point: int, result: GuardResult) -> 
 
     return {
         "metric": row["metric"],
-        "unit": METRICS[row["metric"]].unit,
+        "unit": ALL_METRICS[row["metric"]].unit,
         "load_point": load_point,
         "load": at,
         "direction": row["direction"],

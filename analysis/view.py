@@ -14,7 +14,8 @@ from .window import Window
 @dataclass(frozen=True)
 class CellView:
     """What the checks look at: the cell's events (all, and the counted ones), its planned requests, the client's
-    telemetry, and the certificate of the instrument."""
+    telemetry, the certificate of the instrument, the server's own metrics, and the start of the cell's server where the
+    card measures it."""
 
     card: Record
     cell: Cell
@@ -24,6 +25,8 @@ class CellView:
     client: Record | None
     window: Window | None
     certificate: Record | None = None
+    server: pl.DataFrame | None = None
+    start: Record | None = None
 
     @property
     def open_loop(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .metrics import METRICS
+from .metrics import ALL_METRICS
 
 MINUS = "−"
 
@@ -64,7 +64,7 @@ def on_scale(value: float, scale: str, metric: str, decimals: int = 0) -> str:
     if scale == "log":
         share = 100 * math.expm1(value)
         return f"{share:.{(0 if abs(share) >= 10 else 1) + decimals}f}%".replace(".0%", "%")
-    row = METRICS[metric]
+    row = ALL_METRICS[metric]
     if row.scale == "proportion":
         return f"{100 * value:.{2 + decimals}f}".rstrip("0").rstrip(".") + " pt"
     if row.unit == "s":

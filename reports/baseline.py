@@ -10,6 +10,8 @@ from .headline import check_value, observed, short_digest
 from .procedure import blocks_section, check_section, conditions_section, identity_section, is_unknown, validity_section
 from .read import Bundle, Json
 from .service import attribution_section
+from .start import is_cold_start, start_sections, start_sentence
+from .steady import steady_sections
 
 LATENCIES = ("ttft.p50", "ttft.p95", "tpot.p50", "tpot.p95")
 #: footnote marks for labels on values, in the order in which the labels appear
@@ -137,6 +139,8 @@ def _sentence(bundle: Bundle) -> str:
     given = bundle.result.get("sentence")
     if given:
         return str(given)
+    if is_cold_start(bundle):
+        return start_sentence(bundle)
     points: list[Json] = bundle.result.get("sweep") or []
     named: list[tuple[Json, Any]] = [(p, (_value(p, "output_throughput") or {}).get("mean")) for p in points]
     known = [(p, mean) for p, mean in named if mean is not None]
@@ -170,8 +174,10 @@ def baseline_document(bundle: Bundle) -> Document:
     unknown = sum(is_unknown(condition) for condition in result.get("conditions") or [])
     conditions = wording.count(len(result.get("conditions") or []), "condition")
     sections = (
+        *start_sections(bundle),
         _sweep_section(bundle, sweep),
         _noise_section(bundle),
+        *steady_sections(bundle),
         attribution_section(bundle),
         blocks_section(bundle),
         validity_section(bundle),

@@ -180,6 +180,36 @@ def latency_ecdf(
     return draw(alt.vconcat(*charts), chart_id, title)
 
 
+def latency_by_index(rows: Sequence[Row], arms: Sequence[str], axis: str, chart_id: str, title: str) -> str:
+    """A latency over the window, a panel a load: a thin line a cell, a thick one for the mean over its arm's blocks.
+    Rows: arm, block, load (label), batch, index (of the request), value (in the axis's unit)."""
+    import altair as alt
+
+    charts = []
+    for label in dict.fromkeys(row["load"] for row in rows):
+        mine = [row for row in rows if row["load"] == label]
+        values = sorted(row["value"] for row in mine)
+        wide = values[0] > 0 and values[-1] > 20 * values[len(values) // 2]
+        low, high = (values[0], values[-1]) if wide else (0, values[-1] * 1.03 or 1.0)
+        scale = alt.Scale(type="log" if wide else "linear", domain=[low, high], nice=False)
+        window = alt.Scale(domain=[0, max(row["index"] for row in mine)], nice=False)
+        x = alt.X("index:Q", title="request", scale=window, axis=alt.Axis(tickCount=6, grid=False))
+        y = alt.Y("value:Q", scale=scale, axis=alt.Axis(title=axis, tickCount=4))
+        means = []
+        for arm, batch in dict.fromkeys((row["arm"], row["batch"]) for row in mine):
+            here = [row for row in mine if (row["arm"], row["batch"]) == (arm, batch)]
+            means.append({"arm": arm} | {key: sum(row[key] for row in here) / len(here) for key in ("index", "value")})
+        # the legend shows the thick lines: the thin ones are too pale to be told apart in it
+        legend = alt.Legend(symbolOpacity=1, symbolStrokeWidth=2.5)
+        colour, dash = _arm_channels(alt, arms)["color"].legend(legend), _dash(alt, arms).legend(legend)
+        channels = {"x": x, "y": y, "strokeDash": dash, "color": colour}
+        cells = alt.Chart(_data(alt, mine)).mark_line(strokeWidth=1, opacity=0.35)
+        thick = alt.Chart(_data(alt, means)).mark_line(strokeWidth=2.5)
+        layers = [cells.encode(detail="block:N", **channels), thick.encode(**channels)]
+        charts.append(alt.layer(*layers).properties(width=WIDTH, height=130, title=str(label)))
+    return draw(alt.vconcat(*charts), chart_id, title)
+
+
 def sweep(rows: Sequence[Row], axis: str, value_axis: str, chart_id: str, title: str) -> str:
     """A metric over the loads of a baseline. Rows: load, value (a repeat), mean (of the load's repeats), series."""
     import altair as alt

@@ -158,7 +158,20 @@ def _invalid(bundle: Bundle) -> list[str]:
         found = f"{worst} {observed(check)}, limit {check_value(check.get('limit'), unit)}"
         advice = f" What to do: {check['advice']}" if check.get("advice") else ""
         parts.append(f"{check['name']} failed{where}: {found}.{advice}")
-    return parts
+    return parts + _drifts(bundle)
+
+
+def _drifts(bundle: Bundle) -> list[str]:
+    """What to do about a load that was declared steady and drifts, where the verdict is invalid by it."""
+    if not any(item.get("code") == "not_steady" for item in bundle.result.get("because") or []):
+        return []
+    rows = [row for row in bundle.result.get("steady_state") or [] if row.get("word") == "drifts"]
+    at = wording.loads(list(dict.fromkeys(row["load"] for row in rows)), bundle.load_unit)
+    return [
+        f"The card declares {at} steady, and TTFT drifts there. What to do, in a new card: a longer warm-up, or a "
+        "lower load. A load past saturation has no steady state: it is a finite window, and not named under "
+        "steady_state."
+    ]
 
 
 def check_value(value: object, unit: str) -> str:

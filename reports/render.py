@@ -29,6 +29,8 @@ from .procedure import (
 )
 from .read import Bundle, read_bundle
 from .service import attribution_section, goodput_section, latency_section
+from .start import start_sections
+from .steady import steady_sections
 from .summary import metrics_section
 
 if TYPE_CHECKING:
@@ -83,12 +85,14 @@ def ab_document(bundle: Bundle) -> Document:
         question=card.get("question") or "",
         sections=(
             effect_section(bundle),
+            *start_sections(bundle),
             guard_section(bundle),
             evidence_section(bundle),
             goodput_section(bundle),
             attribution_section(bundle),
             blocks_section(bundle),
             latency_section(bundle),
+            *steady_sections(bundle),
             metrics_section(bundle),
             validity_section(bundle),
             conditions_section(bundle),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchcard.schema.metrics import PERCENTILE_NEEDS
+from benchcard.schema.metrics import COLD_START, PERCENTILE_NEEDS
 
 from . import wording
 from .document import Block, Bullets, Cell, Paragraph, Section, section, table
 from .read import Bundle, Json
+
+_COLD_START = {metric.name for metric in COLD_START}
 
 
 def summary_row(bundle: Bundle, arm: str, load_point: int, metric: str) -> Json | None:
@@ -54,7 +56,8 @@ def _undefined_notes(bundle: Bundle) -> tuple[str, ...]:
     totals: dict[tuple[str, str], int] = {}
     for row in bundle.result.get("metrics") or []:
         # the statistics of one quantity leave out the same values: say it once
-        name = str(row["metric"]).split(".")[0]
+        name = str(row["metric"])
+        name = name if name in _COLD_START else name.split(".")[0]
         for reason, n in (row.get("undefined") or {}).items():
             key = (f"{name} in {row['cell']}", reason)
             totals[key] = max(totals.get(key, 0), int(n))

@@ -18,6 +18,9 @@ from .files import read_json, write_bytes, write_json
 #: files made from the evidence; everything else in a bundle is evidence
 DERIVED = ("verdict.json", "inference_baseline.json", "REPORT.md", "report.html", "reproduction.json", "series/")
 
+#: kinds of a cell's telemetry; `start` where starts are what the card measures (workload.test: cold_start)
+TELEMETRY = ("client", "server", "start")
+
 
 @dataclass(frozen=True)
 class Bundle:
@@ -65,7 +68,7 @@ class Bundle:
         return self.root / "events" / f"{cell}.parquet"
 
     def telemetry(self, kind: str, cell: str) -> Path:
-        """The cell's telemetry of a kind: client or server."""
+        """The cell's telemetry of a kind: client, server or start."""
         return self.root / "telemetry" / f"{kind}-{cell}.parquet"
 
     def identity(self, arm: str) -> Path:

@@ -13,20 +13,22 @@ from ..schema.digest import digest_file
 from ..schema.errors import InterruptedRunError
 from .analysis_process import CellChecks, pinned_analysis
 from .attempts import AttemptLog
-from .bundle import Bundle
+from .bundle import TELEMETRY, Bundle
 from .client.sizing import demand, workers_of
 from .descriptors import allow_many_descriptors
 from .engines.fleet import Fleet, Running
+from .engines.launch import is_cold_start
 from .engines.probe import Probe
 from .files import read_json, write_json
 from .identity.observe import identify
 from .instrument.calibrate import calibrate, run_grid
 from .instrument.certificate import short_of
 from .instrument.point import Client
-from .measure import Session, measure_cell, prepare_cell, salvage
+from .measure import Session, measure_cell, salvage
 from .plan.blocks import Block, Cell
 from .plan.plan import Plan
 from .progress import Progress
+from .warm import prepare_cache
 
 
 class Execution:
@@ -184,12 +186,17 @@ class Execution:
 
     def _cell(self, fleet: Fleet, cell: Cell) -> dict[str, Any]:
         self.progress.waiting(f"{cell.cell}: starting the server")
+        pause, cold = self.plan.card["method"]["pause_between_cells"], is_cold_start(self.plan.card)
+        if cold:
+            # A server whose first requests are measured is not left idle before them.
+            time.sleep(pause)
         running = fleet.server_for(cell)
-        pause = self.plan.card["method"]["pause_between_cells"]
-        if pause:
+        if not cold:
             time.sleep(pause)
         self.progress.cell(cell)
-        prepare_cell(self.plan.card, running)
+        prepared = prepare_cache(self.plan, cell, running)
+        if prepared is not None:
+            self.log.append("cache_prepared", cell=cell.cell, **prepared)
         self.log.append("cell_started", cell=cell.cell)
         events = measure_cell(self.session, cell, running, self.progress)
         if not running.alive():
@@ -215,11 +222,13 @@ class Execution:
 
 def cell_digests(bundle: Bundle, cell: Cell) -> dict[str, str]:
     """The digests of a cell's files, for the line that says it ended."""
-    return {
-        "events_sha256": digest_file(bundle.events(cell.cell)),
-        "client_sha256": digest_file(bundle.telemetry("client", cell.cell)),
-        "server_sha256": digest_file(bundle.telemetry("server", cell.cell)),
-    }
+    digests = {"events_sha256": digest_file(bundle.events(cell.cell))}
+    for kind in TELEMETRY:
+        path = bundle.telemetry(kind, cell.cell)
+        # Only a cold start has the start of its server among its files.
+        if path.exists() or kind != "start":
+            digests[f"{kind}_sha256"] = digest_file(path)
+    return digests
 
 
 def check_resumable(bundle: Bundle, plan: Plan, log: AttemptLog) -> None:

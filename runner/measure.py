@@ -16,18 +16,21 @@ from .client.record import CellContext, event_frame, event_row
 from .client.requests import RequestFile
 from .client.sizing import workers_of
 from .client.spool import read_spool
-from .client.wire import request_body, request_prefix, request_rest
+from .client.turns import pack_turn
+from .client.wire import Body, Prompt, request_prefix, request_rest
 from .client.worker import CellJob
 from .engines.fleet import Running
-from .engines.launch import model_name
+from .engines.launch import is_cold_start, model_name
 from .engines.probe import Probe
 from .files import write_parquet
 from .plan.blocks import Cell
 from .plan.plan import Plan
-from .plan.requests import PlannedRequest, prompt_tokens, salted
+from .plan.prompts import salted
+from .plan.requests import PlannedRequest
+from .plan.salt import salt_of
 from .progress import Progress
 from .secrets import read_key
-from .telemetry.record import client_frame, scrape, server_frame
+from .telemetry.record import client_frame, scrape, server_frame, start_frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,16 +45,6 @@ class Session:
     plan: Plan
     epoch_ns: int
     certificate: int | None = None
-
-
-def prepare_cell(card: dict[str, Any], running: Running) -> None:
-    """What the card asks for before a cell begins. Raises SystemUnderTestError; nothing was measured then."""
-    if card["workload"]["cache_state"] == "reset":
-        probe = Probe(running.endpoint)
-        try:
-            probe.reset_prefix_cache()
-        finally:
-            probe.close()
 
 
 def measure_cell(session: Session, cell: Cell, running: Running, progress: Progress) -> pl.DataFrame:
@@ -69,6 +62,9 @@ def measure_cell(session: Session, cell: Cell, running: Running, progress: Progr
         probe.close()
     context = _context(session, cell, [value.removeprefix("Bearer ") for value in running.endpoint.headers.values()])
     frame = event_frame(event_row(context, attempt) for attempt in read_attempts(job))
+    if is_cold_start(card) and running.start is not None:
+        path = session.bundle.telemetry("start", cell.cell)
+        write_parquet(path, start_frame(cell.cell, session.epoch_ns, running.start))
     _write(
         session, cell, load, frame, server_frame(cell.cell, session.epoch_ns, samples), counted_planned(card, planned)
     )
@@ -109,21 +105,20 @@ def _context(session: Session, cell: Cell, secrets: list[str] | None) -> CellCon
         session.plan.requests[cell.block, cell.load_point],
         session.plan.prompt_digests[cell.block, cell.load_point],
         secrets,
+        session.plan.reusable(cell.block, cell.load_point),
     )
 
 
 def counted_planned(card: dict[str, Any], planned: list[PlannedRequest]) -> int | None:
-    """How many attempts the plan puts into the measured window; None where the clients of a closed loop decide."""
+    """How many attempts the plan puts into the measured window; None where the clients of a closed loop decide, or the
+    answers that later turns wait for."""
+    conversations = card["workload"]["requests"].get("conversations") is not None
     if card["workload"]["load_kind"] == "rate":
+        if conversations:
+            return None
         return sum(1 for request in planned if request.phase == "measure")
     count: int | None = card["workload"]["window"]["measure"].get("requests")
     return count
-
-
-def shared_server(card: dict[str, Any]) -> bool:
-    """Whether both arms are one server, so that one would warm the other's prefix cache."""
-    urls = [arm["server"]["url"] for arm in card["arms"].values() if arm.get("server")]
-    return len(urls) != len(set(urls))
 
 
 def _job(session: Session, cell: Cell, running: Running) -> CellJob:
@@ -141,6 +136,7 @@ def _job(session: Session, cell: Cell, running: Running) -> CellJob:
         RequestFile.write(_working_file(session, cell, "requests"), _requests(session, cell, running)),
         _working_file(session, cell, "spool"),
         workers_of(card),
+        conversations=workload["requests"].get("conversations") is not None,
     )
 
 
@@ -151,11 +147,33 @@ def _working_file(session: Session, cell: Cell, suffix: str) -> Path:
 def _requests(session: Session, cell: Cell, running: Running) -> Iterator[bytes]:
     """The bytes of the cell's requests, in the order of the plan."""
     card, plan = session.plan.card, session.plan
-    salt = f"{plan.seed}/{cell.cell}" if shared_server(card) else None
+    body = body_of(plan)
     for request in plan.requests[cell.block, cell.load_point]:
-        tokens = salted(prompt_tokens(plan.seed, cell.block, cell.load_point, request), salt)
-        body = request_body(card, model_name(card), tokens.tolist(), request.output_tokens)
-        yield request_rest(running.target, f"{cell.cell}-{request.index}", body)
+        prompt, name = prompt_of(plan, cell, request), f"{cell.cell}-{request.index}"
+        if card["workload"]["requests"].get("conversations") is not None:
+            yield pack_turn(name, *body.parts(prompt, request.output_tokens, request.population))
+        else:
+            whole = body.whole(prompt, request.output_tokens, request.population)
+            yield request_rest(running.target, name, whole)
+
+
+def body_of(plan: Plan) -> Body:
+    """The bodies of a plan's requests."""
+    populations = plan.card["workload"].get("populations") or {}
+    samplings = [plan.card["workload"]["sampling"], *(own["sampling"] for own in populations.values())]
+    files = [sampling["json_schema"] for sampling in samplings if sampling.get("json_schema") is not None]
+    schemas = {file["sha256"]: plan.inputs.json(file) for file in files}
+    return Body(plan.card, model_name(plan.card), schemas)
+
+
+def prompt_of(plan: Plan, cell: Cell, request: PlannedRequest) -> Prompt:
+    """What a request says itself, as it is sent: with the arm's own salt where two arms share a server."""
+    recorded = plan.prompts.recorded(request)
+    if recorded is not None:
+        return recorded.prompt
+    tokens = plan.prompts.tokens((cell.block, cell.load_point), request)
+    salt = None if request.turn else salt_of(plan, cell)
+    return list(salted(tokens, salt).tolist())
 
 
 def _write(

@@ -16,7 +16,9 @@ from .attempts import AttemptLog
 from .bundle import Bundle, archive_source
 from .client.cell import CellLoad
 from .client.record import event_frame
-from .engines.launch import arm_flags, model_name
+from .engines.fleet import Start
+from .engines.launch import arm_flags, is_cold_start, model_name
+from .engines.simulated.misbehave import parse_misbehaviour
 from .engines.simulated.sequence import Timing
 from .engines.simulated.virtual import virtual_timings
 from .execute import cell_digests
@@ -24,9 +26,9 @@ from .files import write_json, write_parquet
 from .measure import counted_planned
 from .plan.blocks import Cell
 from .plan.plan import Plan, write_plan
-from .plan.requests import PlannedRequest, prompt_tokens
+from .plan.requests import PlannedRequest
 from .plan.window import Phases
-from .telemetry.record import client_frame, server_frame
+from .telemetry.record import client_frame, server_frame, start_frame
 
 #: cells follow one another at this distance on the virtual clock, ns
 _CELL_SPACING = 3_600_000_000_000
@@ -50,6 +52,9 @@ def virtual_run(plan: Plan, root: Path, card_text: str) -> Bundle:
     card = plan.card
     if card["system"]["engine"]["kind"] != "simulated" or card["workload"]["load_kind"] != "rate":
         raise InputError("virtual time needs the simulated engine and an open loop")
+    shape = card["workload"]["requests"]
+    if shape.get("conversations") is not None or shape.get("file") is not None:
+        raise InputError("virtual time has no conversations and no recorded requests: it knows token counts alone")
     for folder in _FOLDERS:
         (root / folder).mkdir(parents=True)
     bundle = Bundle(root)
@@ -82,7 +87,7 @@ def virtual_cell(plan: Plan, cell: Cell, bundle: Bundle, start: int) -> None:
     engine = card["system"]["engine"]
     timings = virtual_timings(
         (
-            (r.index, r.offset_ns or 0, prompt_tokens(plan.seed, *key, r), r.output_tokens)
+            (r.index, r.offset_ns or 0, plan.prompts.tokens(key, r), r.output_tokens)
             for r in requests
         ),
         _flags(card, cell.arm),
@@ -91,13 +96,19 @@ def virtual_cell(plan: Plan, cell: Cell, bundle: Bundle, start: int) -> None:
     )  # fmt: skip
     rows = [
         _row(plan, cell, bundle.name, start, request, digest, timings[request.index])
-        for request, digest in zip(requests, plan.prompt_digests[key], strict=True)
+        | {"population": request.population, "reusable_tokens": reusable}
+        for request, digest, reusable in zip(requests, plan.prompt_digests[key], plan.reusable(*key), strict=True)
     ]
     # The load goes on until the last counted attempt has ended, and no longer.
     over = max((row["end"] for row in rows if row["phase"] == "measure"), default=start)
     rows = [_cut(row, over) for row in rows if row["scheduled"] <= over]
     write_parquet(bundle.telemetry("client", cell.cell), _client(card, cell, requests, start, over, len(rows)))
     write_parquet(bundle.telemetry("server", cell.cell), _server(cell, start, over, timings, rows))
+    if is_cold_start(card):
+        # In virtual time a process is up at once; what is left of a start is the delay that the engine was asked for.
+        spec = parse_misbehaviour(str(_flags(card, cell.arm).get("misbehave") or ""))
+        begun = Start(start - round(spec.slow_start_s * 1e9), None, start)
+        write_parquet(bundle.telemetry("start", cell.cell), start_frame(cell.cell, 0, begun))
     write_parquet(bundle.events(cell.cell), event_frame(rows))
 
 

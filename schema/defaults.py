@@ -43,6 +43,11 @@ class Filled:
                 value = value[part] if isinstance(value, list) and part < len(value) else None
         return value
 
+    @property
+    def cold_start(self) -> bool:
+        """Whether starts and first requests are what the card measures."""
+        return bool(self.get("workload", "test") == "cold_start")
+
     def on_card(self, *path: str | int) -> bool:
         """Whether the card itself (or one it extends) names this path."""
         return self.root.at(path) is not None
@@ -176,5 +181,9 @@ def _computed(filled: Filled) -> None:
         for part in (("sampling",), ("objectives", "output"), ("objectives",)):
             for key in list(filled.get("workload", "populations", name, *part) or {}):
                 filled.forget(("workload", "populations", name, *part, key))
+    window = filled.get("workload", "window")
+    if filled.cold_start and isinstance(window, dict) and not filled.on_card("workload", "window", "warmup"):
+        # what a warm-up would take away is what this card measures
+        window["warmup"] = parse("span", "0 s")
     for index, _ in enumerate(filled.get("guards") or []):
         filled.default(("guards", index, "at"), filled.get("claim", "at"))

@@ -25,13 +25,17 @@ def without_later_keys(found: dict[str, Any], again: Card) -> dict[str, Any]:
     resolved = copy.deepcopy(again.resolved)
     for path in later_keys():
         there, here = _above(found, path), _above(resolved, path)
-        if (
-            here is not None
-            and (there is None or path[-1] not in there)
-            and again.sources.get(dotted(path), "default") == "default"
-        ):
+        if here is not None and (there is None or path[-1] not in there) and not _on_card(again, dotted(path)):
             here.pop(path[-1], None)
     return resolved
+
+
+def _on_card(card: Card, path: str) -> bool:
+    """Whether the card (or one it extends) names a key, or one below it: only leaves have a source."""
+    return any(
+        source != "default" and (key == path or key.startswith((f"{path}.", f"{path}[")))
+        for key, source in card.sources.items()
+    )
 
 
 def _above(card: dict[str, Any], path: KeyPath) -> dict[Any, Any] | None:

@@ -69,12 +69,22 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     ),
     Column("phase", "String", "", "warmup, measure (counted) or drain, by when it was scheduled"),
     Column("index", "Int64", "", "index of the planned request in its cell, from 0"),
+    Column("population", "String", "", "population, where the card has several"),
     Column("conversation", "Int64", "", "conversation, for multi-turn workloads"),
-    Column("turn", "Int32", "", "turn in its conversation"),
+    Column("turn", "Int32", "", "turn in its conversation, from 0"),
+    Column("turns", "Int32", "", "planned turns of its conversation"),
     Column("prefix_group", "Int64", "", "which shared prefix (document) the prompt starts with"),
     Column("prompt_digest", "String", "", "SHA-256 of the planned prompt, before any salt"),
     Column("asked_input_tokens", "Int32", "tokens", "planned prompt length"),
     Column("asked_output_tokens", "Int32", "tokens", "output length asked for (max_tokens)"),
+    Column("own_tokens", "Int32", "tokens", "of the planned prompt: what it says itself, without document and history"),
+    Column(
+        "reusable_tokens",
+        "Int32",
+        "tokens",
+        "of the planned prompt: its longest beginning that an earlier prompt (and answer) of the cell has, too; null "
+        "for recorded text",
+    ),
     Column("input_tokens", "Int32", "tokens", "prompt tokens, as the server reports"),
     Column("output_tokens", "Int32", "tokens", "output tokens, as the server reports"),
     Column("cached_tokens", "Int32", "tokens", "prompt tokens found in the prefix cache, as the server reports"),
@@ -157,4 +167,15 @@ SERVER_COLUMNS: tuple[Column, ...] = (
     Column("name", "String", "", "metric name as exposed, e.g. vllm:prefix_cache_hits_total"),
     Column("labels", "String", "", "labels as canonical JSON"),
     Column("value", "Float64", "", "sample value"),
+)
+
+#: telemetry/start-<cell>.parquet: one row, the start of the server that was started for the cell. Only on cards with
+#: `workload.test: cold_start`, where the start is part of what is measured
+START_COLUMNS: tuple[Column, ...] = (
+    Column("cell", "String", "", "cell id"),
+    Column("launched", "Int64", "ns", "when the server's process was launched, just before it was"),
+    Column(
+        "looked", "Int64", "ns", "when the last look began that found it not ready yet; null if the first found it so"
+    ),
+    Column("ready", "Int64", "ns", "when its answer came that it was ready; it became so after `looked`"),
 )

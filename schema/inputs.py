@@ -39,8 +39,12 @@ class Inputs:
     paths: Mapping[str, Path] = field(default_factory=dict)
 
     def trace(self, file: Mapping[str, Any], format_: str, unit: str | None = None) -> Trace:
-        """The trace, or the length pairs (whose timestamps are not read), of a resolved file."""
-        return _trace(self._path(file), format_, unit, str(file["sha256"]), "span" in file)
+        """The trace of a resolved file."""
+        return _trace(self._path(file), format_, unit, str(file["sha256"]), True)
+
+    def pairs(self, file: Mapping[str, Any], format_: str) -> Trace:
+        """The length pairs of a resolved file: a trace without its times."""
+        return _trace(self._path(file), format_, None, str(file["sha256"]), False)
 
     def recorded(self, file: Mapping[str, Any], format_: str, endpoint: str) -> Recorded:
         """The recorded requests of a resolved file."""
@@ -49,6 +53,10 @@ class Inputs:
     def json(self, file: Mapping[str, Any]) -> Any:
         """The JSON document of a resolved file."""
         return json.loads(self._bytes(file).decode("utf-8-sig"))
+
+    def bytes_of(self, sha256: str) -> bytes:
+        """A file's bytes by its digest. Raises InputError if they are gone or changed."""
+        return _checked(self.paths[sha256], sha256)
 
     def _path(self, file: Mapping[str, Any]) -> Path:
         path = self.paths.get(str(file["sha256"]))
@@ -175,7 +183,7 @@ def _rows(kind: str, data: bytes, beside: dict[str, Any], filled: Filled) -> dic
         read = read_trace(data, format_, unit, hash_block=beside.get("hash_block"))
     facts = {"rows": read.rows, "left_out": read.left_out, "mean_output": read.mean_output}
     if kind == "trace" and isinstance(read, Trace):
-        facts |= {"rate": read.rate, "span": read.span_ns / 1e9}
+        facts |= {"rate": read.rate, "span": read.span_ns / 1e9, "busiest_second": read.busiest_second}
     return facts
 
 

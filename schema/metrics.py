@@ -48,6 +48,30 @@ LATENCIES: dict[str, str] = {
     "e2e": "scheduled -> last token",
 }
 
+#: metrics of a start and of what comes right after it; they exist on cards with `workload.test: cold_start` only
+COLD_START: tuple[Metric, ...] = (
+    Metric("start.ready", "s", "lower", "ratio", "launch of the server process -> the server answers that it is ready"),
+    Metric(
+        "start.first_token",
+        "s",
+        "lower",
+        "ratio",
+        "launch of the server process -> first token of the first answered request, less the time between ready and "
+        "the first request, in which nobody had asked: what the first user of a new replica waits",
+    ),
+    Metric("first.ttft", "s", "lower", "ratio", "TTFT of the first counted request, by schedule"),
+    Metric(
+        "first.slowdown",
+        "times",
+        "lower",
+        "ratio",
+        "TTFT of the first counted request / median TTFT in the second half of the window",
+    ),
+)
+
+#: the fewest counted attempts that carry first.slowdown: half of them lie in the second half of the window
+SLOWDOWN_NEEDS = 10
+
 STATISTICS = ("mean", "p50", "p90", "p95", "p97", "p99", "max")
 
 #: the fewest values that carry a percentile of a per-attempt latency: one value beyond it is allowed for, at the 1%
@@ -71,7 +95,7 @@ _LATENCY_NAME = re.compile(rf"({'|'.join(LATENCIES)})\.({'|'.join(STATISTICS)})"
 
 def metric(name: str) -> Metric | None:
     """The metric of that name, or None if the catalogue has none."""
-    for scalar in SCALARS:
+    for scalar in (*SCALARS, *COLD_START):
         if scalar.name == name:
             return scalar
     match = _LATENCY_NAME.fullmatch(name)
@@ -82,5 +106,6 @@ def metric(name: str) -> Metric | None:
 
 
 def metric_names() -> list[str]:
-    """Every name the catalogue knows, scalars first."""
-    return [m.name for m in SCALARS] + [f"{q}.{s}" for q in LATENCIES for s in STATISTICS]
+    """Every name the catalogue knows: scalars, latencies, then what only cold starts have."""
+    latencies = [f"{quantity}.{statistic}" for quantity in LATENCIES for statistic in STATISTICS]
+    return [m.name for m in SCALARS] + latencies + [m.name for m in COLD_START]

@@ -38,7 +38,7 @@ def resolve(filled: Filled) -> dict[str, Any]:
         "quality": [],
         "method": _method(values["method"]),
         "power": _power(values.get("power")),
-        "validity": values["validity"],
+        "validity": _validity(values["validity"], loads),
         "analysis": values["analysis"],
         "second_day": values.get("second_day"),
         "outputs": values["outputs"],
@@ -73,6 +73,11 @@ def _guard(values: dict[str, Any], loads: list[float]) -> dict[str, Any]:
 def _evidence(values: dict[str, Any]) -> dict[str, Any]:
     direction, limit = _direction(values)
     return {"metric": values["metric"], "arm": values["arm"], "direction": direction, "limit": limit}
+
+
+def _validity(values: dict[str, Any], loads: list[float]) -> dict[str, Any]:
+    steady = values["steady_state"]
+    return values | {"steady_state": None if steady is None else steady | {"at": _loads(steady["at"], loads)}}
 
 
 def _system(values: dict[str, Any]) -> dict[str, Any]:
@@ -114,6 +119,7 @@ def _workload(values: dict[str, Any], filled: Filled) -> dict[str, Any]:
     cap = values["client"]["in_flight"]
     client = values["client"] | {"in_flight": None if cap == "unlimited" else cap}
     return {
+        "test": values["test"],
         "arrivals": values["arrivals"],
         "load_kind": "rate" if rate else "concurrency",
         "slowdown": values["slowdown"],

@@ -14,6 +14,7 @@ from .phrase import KeyPath
 from .rules_claim import CLAIM_RULES
 from .rules_populations import POPULATION_RULES
 from .rules_requests import REQUEST_RULES
+from .rules_start import START_RULES
 from .rules_system import SYSTEM_RULES
 from .rules_workload import WORKLOAD_RULES
 from .structure import Schema, card_schema, child
@@ -64,5 +65,5 @@ def _required_by_kind(filled: Filled) -> Iterator[Problem]:
 
 
 RULES: tuple[Rule, ...] = (
-    _required_by_kind, *CLAIM_RULES, *SYSTEM_RULES, *WORKLOAD_RULES, *REQUEST_RULES, *POPULATION_RULES,
+    _required_by_kind, *CLAIM_RULES, *SYSTEM_RULES, *WORKLOAD_RULES, *REQUEST_RULES, *POPULATION_RULES, *START_RULES,
 )  # fmt: skip

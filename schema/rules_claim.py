@@ -15,7 +15,7 @@ _RISE = ("must_rise_by", "may_rise_by")
 _BOUNDS = ("must_rise_by", "must_fall_by", "may_rise_by", "may_fall_by")
 
 
-def _statements(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+def statements(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
     """The claim and the guards: what names a metric, a bound and loads."""
     claim = filled.get("claim")
     if isinstance(claim, dict):
@@ -25,9 +25,17 @@ def _statements(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
             yield ("guards", index), guard
 
 
+def _at_loads(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+    """What names loads of the workload under `at`."""
+    yield from statements(filled)
+    steady = filled.get("validity", "steady_state")
+    if isinstance(steady, dict):
+        yield ("validity", "steady_state"), steady
+
+
 def _bounded(filled: Filled) -> Iterator[tuple[KeyPath, Metric, str, dict[str, Any]]]:
     """Each statement with a known metric and a bound: the bound's path, the metric, the bound's key and value."""
-    for path, statement in _statements(filled):
+    for path, statement in statements(filled):
         known = metric(statement.get("metric") or "")
         for key in _BOUNDS:
             if known is not None and isinstance(statement.get(key), dict):
@@ -68,24 +76,28 @@ def _errors_in_points(filled: Filled) -> Iterator[Problem]:
             yield filled.problem(path, found, "points such as 0.5 pt", "a share of an error rate of zero is no margin")
 
 
-def _percentiles_have_values(filled: Filled) -> Iterator[Problem]:
-    """A percentile of few values is their largest one under another name."""
+def attempts_a_cell(filled: Filled, statement: dict[str, Any]) -> int | None:
+    """About how many attempts count in the smallest cell that a statement names; None where the load decides."""
     window = filled.get("workload", "window", "measure")
     loads, kind = loads_of(filled)
-    for path, statement in _statements(filled):
+    if not isinstance(window, dict):
+        return None
+    if "requests" in window:
+        return int(window["requests"])
+    at = statement.get("at")
+    named = [float(load) for load in at if load is not None] if isinstance(at, list) else loads
+    return round(window["seconds"] * min(named)) if kind == "rate" and named else None
+
+
+def _percentiles_have_values(filled: Filled) -> Iterator[Problem]:
+    """A percentile of few values is their largest one under another name."""
+    for path, statement in statements(filled):
         quantity, _, statistic = str(statement.get("metric")).partition(".")
         needs = PERCENTILE_NEEDS.get(statistic)
-        if needs is None or quantity in ("itl", "icl") or not isinstance(window, dict):
+        if needs is None or quantity in ("itl", "icl"):
             continue
-        at = statement.get("at")
-        named = [float(load) for load in at if load is not None] if isinstance(at, list) else loads
-        if "requests" in window:
-            values = window["requests"]
-        elif kind == "rate" and named:
-            values = round(window["seconds"] * min(named))
-        else:
-            continue
-        if values < needs:
+        values = attempts_a_cell(filled, statement)
+        if values is not None and values < needs:
             found = f"{statement['metric']} of about {values} attempts a cell"
             wanted = f"a window that holds {needs} attempts, or a lower percentile"
             yield filled.problem((*path, "metric"), found, wanted, f"{statistic} needs {needs} values")
@@ -98,7 +110,7 @@ def _at_declared_loads(filled: Filled) -> Iterator[Problem]:
         return
     wanted = ", ".join(format_quantity(kind, load if kind == "rate" else int(load)) for load in loads)
     named: list[tuple[KeyPath, Any]] = [(("workload", "operating_point"), filled.get("workload", "operating_point"))]
-    for path, statement in _statements(filled):
+    for path, statement in _at_loads(filled):
         if filled.on_card(*path, "at") and isinstance(statement.get("at"), list):
             named += [((*path, "at", index), load) for index, load in enumerate(statement["at"])]
     for path, load in named:
@@ -120,7 +132,7 @@ def _loads_once(filled: Filled) -> Iterator[Problem]:
                     ("workload", key, index), f"{format_quantity(kind, load)} a second time", "each load once"
                 )
             seen.append(load)
-    for path, statement in _statements(filled):
+    for path, statement in _at_loads(filled):
         at = statement.get("at")
         if filled.on_card(*path, "at") and isinstance(at, list):
             for index, load in enumerate(at):
@@ -136,7 +148,7 @@ def _objectives_for_goodput(filled: Filled) -> Iterator[Problem]:
         not isinstance(objectives.value, dict) or set(objectives.mapping) - {"success", "output"}
     ):
         return
-    for path, statement in _statements(filled):
+    for path, statement in statements(filled):
         if statement.get("metric") in ("goodput", "attainment"):
             wanted = "objectives such as ttft: {at_most: 600 ms}"
             hint = "good means that every objective is met"

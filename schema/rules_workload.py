@@ -123,6 +123,19 @@ def _window_within_trace(filled: Filled) -> Iterator[Problem]:
             return
 
 
+#: processes whose rate changes over the window, so that latency changes with it
+_MOVING = ("ramp", "profile", "trace")
+
+
+def _steady_state_fits_arrivals(filled: Filled) -> Iterator[Problem]:
+    """Where the load itself moves over the window, latency has no steady state to be in."""
+    path, process = ("validity", "steady_state"), filled.get("workload", "arrivals", "process")
+    if process in _MOVING and filled.on_card(*path):
+        where = (*path, "at") if filled.on_card(*path, "at") else path
+        hint = f"the rate of {process} arrivals changes over the window, and latency with it"
+        yield filled.problem(where, f"steady state with {process} arrivals", "no steady_state", hint)
+
+
 def _drain_outlasts_timeout(filled: Filled) -> Iterator[Problem]:
     drain, timeout = filled.get("workload", "window", "drain"), filled.get("workload", "client", "timeout_total")
     if drain is not None and timeout is not None and drain < timeout:
@@ -176,6 +189,7 @@ WORKLOAD_RULES = (
     _profile_has_the_load_as_its_mean,
     _window_fits_arrivals,
     _window_within_trace,
+    _steady_state_fits_arrivals,
     _drain_outlasts_timeout,
     _timeouts_are_ordered,
     _cap_is_of_one_process,

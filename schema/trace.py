@@ -59,6 +59,16 @@ class Trace:
         return self.offsets[-1] if self.offsets else 0
 
     @property
+    def busiest_second(self) -> int:
+        """The most requests in a second that begins with one of them."""
+        most = first = 0
+        for index, offset in enumerate(self.offsets):
+            while self.offsets[first] <= offset - 10**9:
+                first += 1
+            most = max(most, index - first + 1)
+        return most
+
+    @property
     def rate(self) -> float:
         """The mean rate, requests per second: gaps over the time they take."""
         return (self.rows - 1) / (self.span_ns / 1e9)

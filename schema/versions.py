@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from .errors import InputError
 
-#: 1: first. A key with x-since 2 came later: a card resolved before has none (its edition, CARD_EDITION, was 1).
+#: 1: first. A key with x-since came later: a card resolved before that edition (CARD_EDITION) has none.
 CARD_VERSION = 1
 #: 2: workload.client.workers; validity.loop_lag_p99, client_starved, coalesced_chunks, client_error.
-#: 3: traces, recorded requests, length pairs, conversations, populations, structured output, warm caches
-#: (workload), validity.cached_beyond_plan.
+#: 3: traces, recorded requests, length pairs, conversations, populations, structured output, warm caches, cold starts
+#: (workload), validity.cached_beyond_plan, validity.steady_state.
 CARD_EDITION = 3
 #: 1: first.
 PLAN_VERSION = 1
-#: 1: first; failure and tries came later, and a reader that does not know them loses nothing.
+#: 1: first; failure, tries, population, turns, own_tokens and reusable_tokens came later; a reader that does not
+#: know them loses nothing.
 EVENTS_VERSION = 1
 #: 1: first.
 VERDICT_VERSION = 1

@@ -17,8 +17,11 @@ from ...schema.digest import digest_file, digest_json
 from ...schema.editions import without_later_keys
 from ...schema.errors import BenchcardError, CardError
 from ..attempts import chain_faults
-from ..bundle import bundle_files
+from ..bundle import TELEMETRY, bundle_files
+from ..engines.launch import is_cold_start
 from ..files import read_json
+from ..inputs import kept_by_name
+from ..plan.plan import LATER_COLUMNS
 from .context import Context
 from .differences import differences
 
@@ -86,7 +89,9 @@ def events(context: Context) -> Iterator[str]:
             yield f"events/{path.name}: missing, though the log says that the cell ended"
         elif digest_file(path) != line["events_sha256"]:
             yield f"events/{path.name}: not the file that was written when the cell ended"
-        for kind in ("client", "server"):
+        if is_cold_start(context.card) and "start_sha256" not in line:
+            yield f"attempts.jsonl: cell {cell} ended without the start of its server, which a cold start is about"
+        for kind in TELEMETRY:
             telemetry = context.bundle.telemetry(kind, cell)
             # A log from before the digests of telemetry were in it has none to hold the file against.
             if f"{kind}_sha256" in line and (
@@ -106,7 +111,8 @@ def card(context: Context) -> Iterator[str]:
     """card.yaml resolves to card.resolved.json, and every file of the run names that card's digest."""
     digest = digest_json(context.card)
     try:
-        again = load_card(context.bundle.card, installed_revision=context.card["analysis"]["revision"])
+        files = kept_by_name(context.bundle, context.card)
+        again = load_card(context.bundle.card, installed_revision=context.card["analysis"]["revision"], files=files)
     except CardError as error:
         yield f"card.yaml: does not validate: {error.problems[0]}"
     else:
@@ -136,7 +142,11 @@ def plan(context: Context) -> Iterator[str]:
     if started and started[0].get("plan_digest") != context.plan.digest():
         yield "attempts.jsonl: the run began with another plan than card and seed give"
     frame = context.parquet(context.bundle.root / "plan" / "requests.parquet")
-    if not frame.equals(context.plan.frame()):
+    again = context.plan.frame()
+    # A plan from before some columns came lacks them, all or none.
+    if not set(LATER_COLUMNS) & set(frame.columns):
+        again = again.drop(LATER_COLUMNS)
+    if not frame.equals(again):
         yield "plan/requests.parquet differs from the requests made again from card and seed"
 
 

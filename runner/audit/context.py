@@ -12,6 +12,7 @@ from ...schema.digest import digest_json
 from ..attempts import read_log
 from ..bundle import Bundle
 from ..files import read_json
+from ..inputs import kept_inputs
 from ..plan.plan import Plan, make_plan
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ class Context:
     @cached_property
     def plan(self) -> Plan:
         """The plan, made again from the resolved card and the seed that plan.json names."""
-        return make_plan(self.card, digest_json(self.card), self.plan_file["seed"], self.plan_file["seed_source"])
+        seed, source = self.plan_file["seed"], self.plan_file["seed_source"]
+        return make_plan(self.card, digest_json(self.card), seed, source, kept_inputs(self.bundle, self.card))
 
     @cached_property
     def log(self) -> list[dict[str, Any]]:

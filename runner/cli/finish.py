@@ -31,5 +31,5 @@ def render_reports(bundle: Bundle) -> list[Path]:
 def headline(result: dict[str, Any]) -> str:
     """One sentence for the terminal."""
     if "verdict" not in result:
-        return "baseline measured" if result.get("valid") else "baseline invalid: see the validity checks in the report"
+        return "baseline measured" if result.get("valid") else "baseline invalid: the report says why"
     return f"verdict: {result['verdict']}\n{result['sentence']}"

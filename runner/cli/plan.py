@@ -27,7 +27,7 @@ def command(path: Path, as_json: bool, seed: int | None) -> None:
     if not as_json:
         show_warnings(card)
     require_size(card.resolved)
-    plan = make_plan(card.resolved, card.digest, seed)
+    plan = make_plan(card.resolved, card.digest, seed, inputs=card.inputs)
     duration = plan_duration(card.resolved)
     power = _power(card.resolved)
     if as_json:
@@ -70,6 +70,7 @@ def _lines(plan: Plan, duration: Duration, power: dict[str, Any] | None) -> list
         lines.append(f"{block.block:>5}  {cells}{'   (spare)' if block.spare else ''}")
     counted = sum(request.phase == "measure" for rows in plan.requests.values() for request in rows)
     total = sum(len(rows) for rows in plan.requests.values())
+    lines += _traffic_lines(plan)
     lines += ["", f"Requests: {total} planned for each arm, {counted} of them in measured windows (spares included)"]
     if duration.load is None:
         lines.append("Duration: the system's speed decides (closed loop, window by count); server starts come on top")
@@ -79,6 +80,28 @@ def _lines(plan: Plan, duration: Duration, power: dict[str, Any] | None) -> list
             f"spare is needed, {people_time(duration.drain)} more in the worst drains; server starts come on top"
         )
     return lines + _power_lines(power)
+
+
+def _traffic_lines(plan: Plan) -> list[str]:
+    """What a trace's clock runs at, what its reader left out, and what a prefix cache could reuse."""
+    workload = plan.card["workload"]
+    lines = []
+    if workload["arrivals"]["process"] == "trace":
+        file = workload["arrivals"]["file"]
+        factors = ", ".join(f"{file['rate'] / load:.4g}" for load in workload["loads"])
+        lines.append(
+            f"Trace: {file['name']}, {file['rows']} rows over {people_time(file['span'])}, {file['rate']:.4g} req/s on "
+            f"average; slowed down by {factors}; {file['left_out']} rows of failed requests left out"
+        )
+    shares = []
+    for point, load in enumerate(workload["loads"], 1):
+        reusable = plan.reusable(1, point)
+        prompts = sum(request.input_tokens or 0 for request in plan.requests[1, point])
+        if None not in reusable and prompts:
+            shares.append(f"{sum(tokens or 0 for tokens in reusable) / prompts:.1%} at {load:.4g}")
+    if shares:
+        lines.append(f"Prefix cache: at most {', '.join(shares)} of the prompt tokens can be reused (block 1)")
+    return ["", *lines] if lines else []
 
 
 def _power_lines(power: dict[str, Any] | None) -> list[str]:

@@ -14,6 +14,7 @@ from ..analysis_process import pinned_analysis
 from ..attempts import read_log
 from ..bundle import Bundle, open_bundle, write_manifest
 from ..files import read_json
+from ..inputs import kept_by_name
 from .finish import render_reports
 from .run import run_card
 
@@ -46,9 +47,10 @@ def command(run: Path, out: Path | None, seed: int | None) -> None:
 
 def card_of(bundle: Bundle) -> Card:
     """The bundle's card, which must still resolve to what the run was made with."""
-    pinned = read_json(bundle.resolved)["analysis"]["revision"]
-    card = load_card(bundle.card, installed_revision=pinned)
-    if card.resolved != read_json(bundle.resolved):
+    resolved = read_json(bundle.resolved)
+    pinned = resolved["analysis"]["revision"]
+    card = load_card(bundle.card, installed_revision=pinned, files=kept_by_name(bundle, resolved))
+    if card.resolved != resolved:
         raise BundleError(f"{bundle.card}: does not resolve to {bundle.resolved.name}; `benchcard audit` says more")
     return card
 

@@ -17,6 +17,7 @@ from ..attempts import AttemptLog
 from ..bundle import Bundle, archive_source, new_bundle, open_bundle
 from ..execute import Execution, check_resumable
 from ..files import read_json, write_bytes, write_json
+from ..inputs import keep_inputs, kept_inputs
 from ..plan.duration import plan_duration, require_budget, require_size
 from ..plan.plan import Plan, make_plan, write_plan
 from ..progress import Progress
@@ -38,7 +39,8 @@ def command(card: Path | None, out: Path, resume: Path | None) -> None:
         bundle = open_bundle(resume)
         resolved = read_json(bundle.resolved)
         recorded = read_json(bundle.plan)
-        plan = make_plan(resolved, digest_json(resolved), recorded["seed"], recorded["seed_source"])
+        inputs = kept_inputs(bundle, resolved)
+        plan = make_plan(resolved, digest_json(resolved), recorded["seed"], recorded["seed_source"], inputs)
         log = AttemptLog(bundle.log)
         check_resumable(bundle, plan, log)
         execute(bundle, plan, log, resumed=True)
@@ -58,11 +60,12 @@ def run_card(card: Card, source: Path, out: Path, seed: int | None = None, seed_
         )
     require_budget(card.resolved, plan_duration(card.resolved))
     require_size(card.resolved)
-    plan = make_plan(card.resolved, card.digest, seed, seed_source)
+    plan = make_plan(card.resolved, card.digest, seed, seed_source, card.inputs)
     bundle = new_bundle(out, card.resolved["id"], card.digest)
     # A card that extends another stands alone in its bundle.
     write_bytes(bundle.card, card.standalone.encode())
     write_json(bundle.resolved, card.resolved)
+    keep_inputs(bundle, card.inputs)
     write_plan(plan, bundle.root)
     archive_source(installed_source(), bundle, card.resolved["analysis"]["revision"])
     execute(bundle, plan, AttemptLog(bundle.log), resumed=False)

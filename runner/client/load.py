@@ -26,7 +26,7 @@ Send = Callable[[Attempt], None]
 
 @dataclass(frozen=True)
 class LoadSpec:
-    """What a load point asks for. `concurrency` None is an open loop."""
+    """What a load point asks for. `concurrency` None is an open loop. `requests[i]` has the index i."""
 
     window: dict[str, Any]
     requests: list[PlannedRequest]
@@ -38,13 +38,23 @@ class Load:
     """Starts a worker's share of the planned requests, follows the counted ones to their end, and keeps the load up
     until every worker's counted ones have ended. `finished` is set then.
 
-    Worker w takes the requests (or the clients) with a number that is w modulo the number of workers.
+    Worker w takes the requests (or the clients, or the conversations) with a number that is w modulo the number of
+    workers. `goes_on(attempt)` says whether the conversation of an attempt that has ended can go on.
     """
 
     def __init__(
-        self, spec: LoadSpec, send: Send, board: Board, worker: int = 0, workers: int = 1, *, exact: bool = True
+        self,
+        spec: LoadSpec,
+        send: Send,
+        board: Board,
+        worker: int = 0,
+        workers: int = 1,
+        *,
+        exact: bool = True,
+        goes_on: Callable[[Attempt], bool] = lambda attempt: True,
     ) -> None:
         self._spec = spec
+        self._goes_on = goes_on
         self._send = send
         self._start = 0
         self._board = board
@@ -63,8 +73,11 @@ class Load:
         else:
             self._phases = board.phases
             self._uncounted_began = False
-            for client in range(worker, spec.concurrency, workers):
-                self._waiting[client] = deque(spec.requests[client :: spec.concurrency])
+            self._waiting = {client: deque() for client in range(worker, spec.concurrency, workers)}
+            for request in spec.requests:
+                if request.client in self._waiting:
+                    self._waiting[request.client].append(request)
+            for client in self._waiting:
                 self._client_free(client, 0)
 
     def begin(self, start_ns: int) -> None:
@@ -84,16 +97,40 @@ class Load:
             self._counted_open -= 1
         if self.finished.is_set():
             return
-        if self._spec.concurrency is not None and attempt.client is not None:
-            pause = 0 if attempt.status == 200 else FAILED_PAUSE_NS
-            wait = self._spec.think_time_ns + pause
-            due = (attempt.end or now_ns()) + wait - self._start
-            if wait:
-                self._client_free(attempt.client, due)
-                self._arm()
-            else:
-                self._take_next(attempt.client, due)
+        goes_on = self._goes_on(attempt)
+        if self._spec.concurrency is None:
+            self._next_turn(attempt, goes_on)
+        elif attempt.client is not None:
+            self._client_ended(attempt, attempt.client, goes_on)
         self.check()
+
+    def _next_turn(self, attempt: Attempt, goes_on: bool) -> None:
+        """Open loop: an answer brings its conversation's next turn, after the pause."""
+        this = self._spec.requests[attempt.index]
+        if this.turn is None or this.turns is None or this.turn + 1 >= this.turns or not goes_on:
+            return
+        request = self._spec.requests[attempt.index + 1]
+        due = (attempt.end or now_ns()) + request.think_ns - self._start
+        phase = self._phases.of(request.index, due)
+        self._counted_left += phase == "measure"
+        heapq.heappush(self._due, (due, request.index, request, phase))
+        self._arm()
+
+    def _client_ended(self, attempt: Attempt, client: int, goes_on: bool) -> None:
+        """Closed loop: a client is free, and goes on after its pause, with the next turn or with something else."""
+        waiting = self._waiting[client]
+        ended = self._spec.requests[attempt.index].conversation
+        while not goes_on and waiting and waiting[0].conversation == ended:
+            waiting.popleft()
+        following = waiting[0] if waiting else None
+        think = following.think_ns if following is not None and following.turn else self._spec.think_time_ns
+        wait = think + (0 if attempt.status == 200 else FAILED_PAUSE_NS)
+        due = (attempt.end or now_ns()) + wait - self._start
+        if wait:
+            self._client_free(client, due)
+            self._arm()
+        else:
+            self._take_next(client, due)
 
     def check(self) -> None:
         """Whether the load is over; asked after each attempt, and now and then."""
@@ -113,9 +150,12 @@ class Load:
     def _plan_open_loop(self, worker: int, workers: int) -> None:
         self._counted_left = 0
         for request in self._spec.requests:
+            if request.turn:
+                continue  # when it comes, the answer before decides
             offset = request.offset_ns or 0
             phase = self._phases.of(request.index, offset)
-            if request.index % workers == worker:
+            number = request.index if request.conversation is None else request.conversation
+            if number % workers == worker:
                 self._due.append((offset, request.index, request, phase))
                 self._counted_left += phase == "measure"
 

@@ -26,8 +26,8 @@ _ERROR_LENGTH = 500
 
 @dataclass(frozen=True)
 class CellContext:
-    """What the rows of a cell have in common, and what was planned for them. `secrets` are taken out of error texts;
-    None: they are not known, so no error text is kept."""
+    """What the rows of a cell have in common, and what was planned for them (`reusable`: see plan/reuse.py).
+    `secrets` are taken out of error texts; None: they are not known, so no error text is kept."""
 
     run: str
     cell: Cell
@@ -36,6 +36,7 @@ class CellContext:
     planned: list[PlannedRequest]
     prompt_digests: list[str]
     secrets: list[str] | None
+    reusable: list[int | None] | None = None
 
 
 def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
@@ -57,12 +58,16 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         "load": context.cell.load,
         "phase": attempt.phase,
         "index": attempt.index,
-        "conversation": None,
-        "turn": None,
+        "population": planned.population,
+        "conversation": planned.conversation,
+        "turn": planned.turn,
+        "turns": planned.turns,
         "prefix_group": planned.prefix_group,
         "prompt_digest": context.prompt_digests[attempt.index],
         "asked_input_tokens": planned.input_tokens,
         "asked_output_tokens": planned.output_tokens,
+        "own_tokens": None if planned.input_tokens is None else planned.own_tokens,
+        "reusable_tokens": None if context.reusable is None else context.reusable[attempt.index],
         "input_tokens": reply.input_tokens,
         "output_tokens": reply.output_tokens,
         "cached_tokens": reply.cached_tokens,

@@ -112,6 +112,16 @@ def parse_reply(times: Sequence[int], reads: Sequence[bytes], token_counts: str 
     return reply
 
 
+def events_of(times: Sequence[int], reads: Sequence[bytes]) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a reply's event stream, in order; none if it is no event stream, or holds an error."""
+    http = _Http(times, reads)
+    if http.status != 200 or not http.content_type.startswith(b"text/event-stream"):
+        return
+    documents = [document for _, data in _events(http.pieces) if (document := _json_object(data)) is not None]
+    if not any(document.get("error") for document in documents):
+        yield from documents
+
+
 def _read_stream(reply: Reply, pieces: Sequence[tuple[int, bytes]], token_counts: str) -> None:
     counted = 0
     for time, data in _events(pieces):

@@ -7,6 +7,8 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from ..plan.lengths import mean_output
+
 #: what one worker is given where the card leaves it to us: about half of what one is measured to do with errors below
 #: 1 ms (README, "The instrument")
 TOKENS_PER_S, REQUESTS_PER_S, STREAMS = 50_000, 1_000, 512
@@ -36,14 +38,14 @@ def demand(card: dict[str, Any]) -> Demand:
     heaviest = max(workload["loads"])
     if workload["load_kind"] == "concurrency":
         return Demand(None, None, round(heaviest))
-    output = workload["requests"]["lengths"]["output"]
-    mean = output["median"] * math.exp(output["sigma"] ** 2 / 2)  # of a lognormal
     streams = math.ceil(heaviest * workload["client"]["timeout_total"])
-    return Demand(heaviest * mean, heaviest, streams, *_irregularity(workload["arrivals"]))
+    return Demand(heaviest * mean_output(workload), heaviest, streams, *_irregularity(workload["arrivals"]))
 
 
 def _irregularity(arrivals: dict[str, Any]) -> tuple[float, float]:
     """(peak, clumping) of an arrival process."""
+    if arrivals["process"] == "trace":
+        return max(1.0, arrivals["file"]["busiest_second"] / arrivals["file"]["rate"]), 1.0
     peak = max(arrivals.get("levels") or [1.0])
     burstiness = arrivals.get("burstiness", 1.0)
     clumping = 0.0 if burstiness == "infinite" else max(arrivals.get("size", 1.0), 1 / burstiness)

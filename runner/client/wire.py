@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,32 +31,71 @@ class Target:
         return cls(parts.hostname, port, parts.scheme == "https", parts.path.rstrip("/"), headers or {})
 
 
-def request_body(card: dict[str, Any], model: str, prompt: list[int], output_tokens: int) -> bytes:
-    """The JSON body of one request.
+#: what a prompt can be: token ids, text, or messages
+Prompt = Sequence[int] | str | Sequence[Mapping[str, str]]
 
-    Completions carry token ids, so that lengths are exact; chat carries one word a token. Only where the card says
-    `ignore_eos` are ignore_eos and min_tokens sent: servers that do not know them may refuse them.
+
+@dataclass(frozen=True)
+class Body:
+    """The JSON bodies of a card's requests, but for what each says. `schemas`: the JSON Schemas of structured output,
+    by digest.
+
+    Only where the card says `ignore_eos` are ignore_eos and min_tokens sent: servers that do not know them may refuse
+    them; the same holds for whatever the card does not name.
     """
-    workload = card["workload"]
-    sampling = workload["sampling"]
-    body: dict[str, Any] = {"model": model}
-    if workload["endpoint"] == "chat":
-        body["messages"] = [{"role": "user", "content": " ".join(f"w{token}" for token in prompt)}]
-    else:
-        body["prompt"] = prompt
-    body["max_tokens"] = output_tokens
-    body["temperature"] = sampling["temperature"]
-    if sampling["seed"] is not None:
-        body["seed"] = sampling["seed"]
-    if sampling["ignore_eos"]:
-        body["ignore_eos"] = True
-        body["min_tokens"] = output_tokens
-    body["stream"] = True
-    options: dict[str, Any] = {"include_usage": True}
-    if workload["client"]["token_counts"] == "per_chunk_usage":
-        options["continuous_usage_stats"] = True
-    body["stream_options"] = options
-    return json.dumps(body, separators=(",", ":")).encode()
+
+    card: Mapping[str, Any]
+    model: str
+    schemas: Mapping[str, Any] = field(default_factory=dict)
+
+    def parts(self, prompt: Prompt, output_tokens: int, population: str | None = None) -> tuple[bytes, bytes, bytes]:
+        """A body in three parts: what a turn's history follows, what the request says itself, and the rest."""
+        workload = self.card["workload"]
+        own = workload if population is None else workload["populations"][population]
+        head = f'{{"model":{json.dumps(self.model)},'
+        rest = _dumps(self._asked(own["sampling"], own.get("priority"), output_tokens)).removeprefix("{")
+        if workload["endpoint"] == "chat":
+            messages = prompt if _is_messages(prompt) else [{"role": "user", "content": _words(prompt)}]
+            return (head + '"messages":[').encode(), _dumps(messages)[1:-1].encode(), f"],{rest}".encode()
+        if isinstance(prompt, str):
+            return (head + '"prompt":').encode(), _dumps(prompt).encode(), f",{rest}".encode()
+        return (head + '"prompt":[').encode(), _dumps(list(prompt))[1:-1].encode(), f"],{rest}".encode()
+
+    def whole(self, prompt: Prompt, output_tokens: int, population: str | None = None) -> bytes:
+        """A body as it is sent."""
+        return b"".join(self.parts(prompt, output_tokens, population))
+
+    def _asked(self, sampling: Mapping[str, Any], priority: object, output_tokens: int) -> dict[str, Any]:
+        workload = self.card["workload"]
+        asked: dict[str, Any] = {"max_tokens": output_tokens, "temperature": sampling["temperature"]}
+        asked |= {key: sampling[key] for key in ("seed", "top_p", "top_k") if sampling.get(key) is not None}
+        if sampling["ignore_eos"]:
+            asked |= {"ignore_eos": True, "min_tokens": output_tokens}
+        if isinstance(priority, int):
+            asked["priority"] = priority
+        if sampling.get("json_schema") is not None:
+            schema = self.schemas[sampling["json_schema"]["sha256"]]
+            asked["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+        options: dict[str, Any] = {"include_usage": True}
+        if workload["client"]["token_counts"] == "per_chunk_usage":
+            options["continuous_usage_stats"] = True
+        asked |= {"stream": True, "stream_options": options}
+        if workload["requests"].get("conversations") is not None and workload["endpoint"] == "completions":
+            asked["return_token_ids"] = True
+        return asked
+
+
+def _is_messages(prompt: Prompt) -> bool:
+    return not isinstance(prompt, str) and len(prompt) > 0 and isinstance(prompt[0], Mapping)
+
+
+def _words(prompt: Prompt) -> str:
+    """Chat carries one word a token."""
+    return prompt if isinstance(prompt, str) else " ".join(f"w{token}" for token in prompt)
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def request_prefix(target: Target, endpoint: str) -> bytes:

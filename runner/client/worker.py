@@ -17,6 +17,7 @@ from .load import Load, LoadSpec
 from .pool import Pool, Rules
 from .requests import RequestFile
 from .spool import Spool
+from .turns import Conversations
 from .watch import Watch
 from .wire import Target
 
@@ -24,8 +25,8 @@ from .wire import Target
 @dataclass(frozen=True)
 class CellJob:
     """Everything a cell's load needs. `prefix` is what every request begins with, a key perhaps; the rest lies in
-    `requests`. The workers' spools are named after `spool`. `uvloop` and `timerfd` False do without them, as on a
-    system that has none."""
+    `requests` (`conversations`: as turns, see turns.py). The workers' spools are named after `spool`. `uvloop` and
+    `timerfd` False do without them, as on a system that has none."""
 
     target: Target
     prefix: bytes = field(repr=False)
@@ -36,6 +37,7 @@ class CellJob:
     workers: int = 1
     uvloop: bool = True
     timerfd: bool = True
+    conversations: bool = False
 
     def spool_of(self, worker: int) -> Path:
         """The spool of a worker."""
@@ -100,11 +102,17 @@ async def _work(job: CellJob, worker: int, board: Board, start: Start, progress:
         stack.callback(spool.close)
         requests = job.requests.open()
         stack.callback(requests.close)
-        session = _Session(worker, spool)
-        pool = Pool(job.target, job.rules, lambda index: job.prefix + requests[index], session.on_done)
+        turns = None
+        if job.conversations:
+            chat = b"/chat/completions " in job.prefix.partition(b"\r\n")[0]
+            turns = Conversations(job.target, requests, job.load.requests, chat)
+        session = _Session(worker, spool, turns)
+        bytes_of = turns.request if turns is not None else requests.__getitem__
+        pool = Pool(job.target, job.rules, lambda index: job.prefix + bytes_of(index), session.on_done)
         stack.callback(pool.close)
         await pool.open()
-        load = Load(job.load, pool.send, board, worker, job.workers, exact=job.timerfd)
+        options = {} if turns is None else {"goes_on": turns.goes_on}
+        load = Load(job.load, pool.send, board, worker, job.workers, exact=job.timerfd, **options)
         stack.callback(load.stop)
         session.load = load
         zero = await start()
@@ -128,9 +136,10 @@ async def _work(job: CellJob, worker: int, board: Board, start: Start, progress:
 class _Session:
     """Counts what ends, and hands it on."""
 
-    def __init__(self, worker: int, spool: Spool) -> None:
+    def __init__(self, worker: int, spool: Spool, turns: Conversations | None) -> None:
         self._worker = worker
         self._spool = spool
+        self._turns = turns
         self.load: Load | None = None
         self.failed = self.reads = 0
 
@@ -139,6 +148,8 @@ class _Session:
         return self._spool.count
 
     def on_done(self, attempt: Attempt) -> None:
+        if self._turns is not None:
+            self._turns.take_in(attempt)
         self.failed += attempt.fault is not None
         self.reads += len(attempt.reads)
         attempt.worker = self._worker

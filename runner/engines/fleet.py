@@ -12,17 +12,29 @@ from ...schema.errors import SystemUnderTestError
 from ..client.wire import Target
 from ..plan.blocks import Cell
 from ..secrets import read_key
-from .launch import HOST, launch, local_argv, model_name, requested_port
+from .launch import HOST, is_cold_start, launch, local_argv, model_name, requested_port
 from .probe import Endpoint, Probe
 from .process import ServerProcess, free_port, port_in_use
 
 #: seconds between two looks at a server that is starting
 _POLL_S = 0.1
+#: the same where the start is what is measured: no time is known better than to the distance between two looks
+_POLL_COLD_S = 0.01
+
+
+@dataclass(frozen=True)
+class Start:
+    """When a server was launched, when the last look began that found it not ready, and when its answer came that it
+    was ready; monotonic ns."""
+
+    launched_ns: int
+    looked_ns: int | None
+    ready_ns: int
 
 
 @dataclass
 class Running:
-    """A server that is up and is what the card says. `process` is None for one that somebody else runs."""
+    """A server that is up and is what the card says. `process` and `start` are None for one that somebody else runs."""
 
     arm: str
     block: int
@@ -32,6 +44,7 @@ class Running:
     argv: list[str] | None
     env: dict[str, str]
     death_noted: bool = False
+    start: Start | None = None
 
     def alive(self) -> bool:
         """Whether its process still runs (an external one is taken to)."""
@@ -54,6 +67,7 @@ class Fleet:
         self._up: dict[str, Running] = {}
         self._external = card["system"]["engine"]["kind"] == "openai"
         self._policy = card["system"]["launch"]["restart"]
+        self._poll_s = _POLL_COLD_S if is_cold_start(card) else _POLL_S
 
     def server_for(self, cell: Cell) -> Running:
         """The server for this cell: one that is up and may stay, or a new one. Raises SystemUnderTestError."""
@@ -122,7 +136,7 @@ class Fleet:
         process = ServerProcess(spec.argv, spec.env, log)
         endpoint = Endpoint(spec.url, spec.url.removesuffix("/v1") + "/metrics")
         try:
-            self._wait_ready(arm, process, endpoint)
+            start = self._wait_ready(arm, process, endpoint)
         except BaseException:
             process.stop()
             raise
@@ -134,24 +148,30 @@ class Fleet:
             argv=local_argv(spec.argv),
             model=model_name(self._card),
         )
-        return Running(arm, block, endpoint, Target(HOST, port, False, "/v1"), process, spec.argv, spec.env)
+        target = Target(HOST, port, False, "/v1")
+        return Running(arm, block, endpoint, target, process, spec.argv, spec.env, start=start)
 
-    def _wait_ready(self, arm: str, process: ServerProcess, endpoint: Endpoint) -> None:
+    def _wait_ready(self, arm: str, process: ServerProcess, endpoint: Endpoint) -> Start:
         limit = self._card["system"]["launch"]["ready_within"]
         deadline = time.monotonic() + limit
         probe = Probe(endpoint)
+        looked, asked = None, time.monotonic_ns()
         try:
             while not probe.healthy():
+                looked = asked
                 if not process.alive():
                     why = f"{arm}: the server exited with code {process.exit_code()} before it was ready"
                 elif time.monotonic() > deadline:
                     why = f"{arm}: the server was not ready within {limit:g} s"
                 else:
-                    time.sleep(_POLL_S)
+                    time.sleep(self._poll_s)
+                    asked = time.monotonic_ns()
                     continue
                 raise SystemUnderTestError(f"{why}; the end of its log ({process.log.name}):\n{process.log_tail()}")
-            if not process.alive():
+            ready = time.monotonic_ns()
+            if not process.alive() or process.launched_ns is None:
                 raise SystemUnderTestError(f"{arm}: another server answers on the port: the one started has exited")
+            return Start(process.launched_ns, looked, ready)
         finally:
             probe.close()
 

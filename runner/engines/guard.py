@@ -6,7 +6,8 @@ It starts the command in a session of its own and watches its standard input, th
 When that closes, because the runner closed it or because the runner died in whatever way, the guard ends the server:
 SIGTERM to its group, SIGKILL after the grace, and then to every process that the server left behind (orphans become
 the guard's children, since it is their subreaper). Should the guard itself be killed, the kernel kills the server.
-Lines on STATUS_FD: `pid N`, then `exit CODE`. Standard library only, and no import of ours, so that it starts at once.
+Lines on STATUS_FD: `pid N T` (T: ns of the monotonic clock just before the launch), then `exit CODE`. Standard library
+only, and no import of ours, so that it starts at once.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ def main(arguments: list[str]) -> int:
     status_fd, grace = int(arguments[0]), float(arguments[1])
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    launched = time.monotonic_ns()
     try:
         server = subprocess.Popen(
             arguments[2:],
@@ -41,7 +43,7 @@ def main(arguments: list[str]) -> int:
         print(f"cannot start {arguments[2]}: {error}", file=sys.stderr, flush=True)
         _say(status_fd, "exit 127")
         return 127
-    _say(status_fd, f"pid {server.pid}")
+    _say(status_fd, f"pid {server.pid} {launched}")
     while server.poll() is None and not _input_closed():
         pass
     if server.poll() is None:

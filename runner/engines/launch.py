@@ -45,6 +45,11 @@ def model_name(card: dict[str, Any]) -> str:
     return str(model.get("name") or model.get("path"))
 
 
+def is_cold_start(card: dict[str, Any]) -> bool:
+    """Whether starts and first requests are what the card measures (a card of before has no such key)."""
+    return bool(card["workload"].get("test") == "cold_start")
+
+
 def arm_flags(card: dict[str, Any], arm: str) -> dict[str, Any]:
     """The engine flags of an arm: the system's, overridden by the arm's own."""
     return {**card["system"]["flags"], **card["arms"][arm]["flags"]}

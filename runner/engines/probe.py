@@ -27,6 +27,10 @@ class Endpoint:
         return self.url.removesuffix("/v1")
 
 
+#: how long a document may take that warms a cache, s
+_GENERATE_WITHIN_S = 600.0
+
+
 class Probe:
     """A short-lived client for one server."""
 
@@ -79,6 +83,17 @@ class Probe:
             raise SystemUnderTestError(f"{url}: no answer ({type(error).__name__})") from None
         if status in (404, 405):
             raise SystemUnderTestError(f"{url}: HTTP {status}; this server has no such endpoint. Check the URL's path")
+
+    def generate(self, endpoint: str, body: bytes) -> None:
+        """Send one request that is not streamed, off the measured path. Raises SystemUnderTestError if it fails."""
+        url = self.endpoint.url + ("/chat/completions" if endpoint == "chat" else "/completions")
+        headers = {"content-type": "application/json"}
+        try:
+            reply = self._http.post(url, content=body, headers=headers, timeout=_GENERATE_WITHIN_S)
+        except httpx.HTTPError as error:
+            raise SystemUnderTestError(f"{url}: no answer ({type(error).__name__})") from None
+        if reply.status_code != 200:
+            raise SystemUnderTestError(f"{url}: HTTP {reply.status_code} to a document that should warm the cache")
 
     def reset_prefix_cache(self) -> None:
         """Empty the prefix cache; the body must say that it worked (vLLM answers 200 also when it did not)."""

@@ -17,7 +17,8 @@ GRACE_S = 15.0
 
 
 class ServerProcess:
-    """One started server. `pid` is the server's own (not the guard's)."""
+    """One started server. `pid` is the server's own (not the guard's), as is `launched_ns`, the monotonic time just
+    before it was launched; both are None where it could not be."""
 
     def __init__(self, argv: list[str], env: dict[str, str], log: Path) -> None:
         read_fd, write_fd = os.pipe()
@@ -34,7 +35,9 @@ class ServerProcess:
         os.close(write_fd)
         self._status = os.fdopen(read_fd, "r")
         first = self._status.readline().split()
-        self.pid: int | None = int(first[1]) if first[:1] == ["pid"] else None
+        there = first[:1] == ["pid"]
+        self.pid: int | None = int(first[1]) if there else None
+        self.launched_ns: int | None = int(first[2]) if there else None
         self.log = log
 
     def alive(self) -> bool:

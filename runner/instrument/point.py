@@ -22,7 +22,8 @@ from ..client.requests import RequestFile
 from ..client.wire import Target, request_prefix, request_rest
 from ..client.worker import CellJob
 from ..plan.draws import Stream
-from ..plan.requests import CLOSED_LOOP_DRAIN_PER_CLIENT, PlannedRequest
+from ..plan.requests import PlannedRequest
+from ..plan.slots import CLOSED_LOOP_DRAIN_PER_CLIENT
 from .truth import Reply, Truth
 
 _S = 1_000_000_000

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+import json
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...schema.digest import digest_json
+from ...schema.inputs import NO_INPUTS, Inputs
 from ...schema.versions import PLAN_VERSION
 from ..files import write_json, write_parquet
 from .blocks import Block, Cell, plan_blocks
-from .prompts import prompt_digests
-from .requests import PlannedRequest, plan_requests
+from .prompts import Prompts, prompt_digests
+from .requests import PlannedRequest, plan_requests, require_context
+from .reuse import reusable_tokens
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +33,16 @@ REQUEST_COLUMNS: dict[str, str] = {
     "input_tokens": "Int32",
     "output_tokens": "Int32",
     "prompt_digest": "String",
+    "population": "String",
+    "conversation": "Int64",
+    "turn": "Int32",
+    "turns": "Int32",
+    "think": "Int64",
+    "row": "Int64",
+    "reusable_tokens": "Int32",
 }
+#: columns that came later: a plan written before has none of them
+LATER_COLUMNS = ("population", "conversation", "turn", "turns", "think", "row", "reusable_tokens")
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,16 @@ class Plan:
     blocks: list[Block]
     requests: dict[tuple[int, int], list[PlannedRequest]]
     prompt_digests: dict[tuple[int, int], list[str]]
+    inputs: Inputs = field(default=NO_INPUTS, compare=False)
+
+    @cached_property
+    def prompts(self) -> Prompts:
+        """The text of its prompts."""
+        return Prompts(self.card, self.seed, self.inputs)
+
+    def reusable(self, block: int, load_point: int) -> list[int | None]:
+        """What of each prompt of a load point a prefix cache could hold when it comes, in tokens."""
+        return reusable_tokens(self.card, self.prompts, self.requests[block, load_point])
 
     def cells(self) -> list[Cell]:
         """Every cell in planned order, spares last."""
@@ -81,10 +103,13 @@ class Plan:
 
         rows: dict[str, list[Any]] = {name: [] for name in REQUEST_COLUMNS}
         for (block, load_point), requests in self.requests.items():
-            for request, digest in zip(requests, self.prompt_digests[block, load_point], strict=True):
+            digests, reusable = self.prompt_digests[block, load_point], self.reusable(block, load_point)
+            for request, digest, tokens in zip(requests, digests, reusable, strict=True):
                 values = (
                     block, load_point, request.index, request.phase, request.offset_ns, request.client,
                     request.prefix_group, request.prefix_tokens, request.input_tokens, request.output_tokens, digest,
+                    request.population, request.conversation, request.turn, request.turns,
+                    request.think_ns if request.turn else None, request.row, tokens,
                 )  # fmt: skip
                 for name, value in zip(REQUEST_COLUMNS, values, strict=True):
                     rows[name].append(value)
@@ -93,26 +118,41 @@ class Plan:
 
 def canonical_row(key: tuple[int, int], request: PlannedRequest, prompt: str) -> bytes:
     """The canonical JSON (RFC 8785) of a row, written out: a plan has a million of them."""
-    offset, client, group = (
-        "null" if value is None else value for value in (request.offset_ns, request.client, request.prefix_group)
+    offset, client, group, length = (
+        "null" if value is None else value
+        for value in (request.offset_ns, request.client, request.prefix_group, request.input_tokens)
     )
-    return (
+    row = (
         f'[{key[0]},{key[1]},{request.index},"{request.phase}",{offset},{client},{group},{request.prefix_tokens},'
-        f'{request.input_tokens},{request.output_tokens},"{prompt}"]'
-    ).encode()
+        f'{length},{request.output_tokens},"{prompt}"'
+    )
+    # What came later stands only where it says something, so that the digests of older plans stay.
+    later = (request.population, request.conversation, request.turn, request.turns, request.think_ns, request.row)
+    if any(value is not None for value in (*later[:4], later[5])):
+        row += f",{json.dumps(later, separators=(',', ':'))[1:-1]}"
+    return f"{row}]".encode()
 
 
-def make_plan(card: dict[str, Any], card_digest: str, seed: int | None = None, seed_source: str = "card") -> Plan:
+def make_plan(
+    card: dict[str, Any],
+    card_digest: str,
+    seed: int | None = None,
+    seed_source: str = "card",
+    inputs: Inputs = NO_INPUTS,
+) -> Plan:
     """Card + seed -> every cell in order and every request: pure, and the same on any machine.
 
-    `seed` overrides the card's (a second day); `seed_source` says so in plan.json.
+    `seed` overrides the card's (a second day); `seed_source` says so in plan.json. `inputs`: the files that the card
+    names. Raises InputError for what cannot be planned: recorded requests that do not suffice, prompts too long.
     """
     actual_seed = card["method"]["seed"] if seed is None else seed
     blocks = plan_blocks(card, actual_seed)
     keys = [(block.block, point) for block in blocks for point in range(1, len(card["workload"]["loads"]) + 1)]
-    requests = {key: plan_requests(card, actual_seed, *key) for key in keys}
-    digests = prompt_digests(card, actual_seed, requests)
-    return Plan(card, card_digest, actual_seed, seed_source, blocks, requests, digests)
+    requests = {key: plan_requests(card, actual_seed, *key, inputs) for key in keys}
+    for rows in requests.values():
+        require_context(card, rows)
+    digests = prompt_digests(card, actual_seed, requests, inputs)
+    return Plan(card, card_digest, actual_seed, seed_source, blocks, requests, digests, inputs)
 
 
 def write_plan(plan: Plan, bundle: Path) -> None:

@@ -1,35 +1,30 @@
-"""The requests of one load point in one block: offsets, lengths, prefixes and prompts. Pure."""
+"""The requests of one load point in one block: offsets, lengths, kinds, documents and turns. Pure."""
 
 from __future__ import annotations
 
 import bisect
-import hashlib
-import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from . import arrivals
+from ...schema.errors import InputError
+from ...schema.inputs import NO_INPUTS, Inputs
 from .draws import Stream, zipf_cumulative
-from .window import Phases
-
-#: A closed loop bounded by time has no number of requests of its own. As many are planned as clients could take that
-#: receive this many tokens a second; a faster system exhausts the plan, and the cell is invalid by that name.
-FASTEST_TOKENS_PER_CLIENT_SECOND = 500
-#: Uncounted requests planned for each client of a closed loop, to keep the load up while the last counted ones end.
-CLOSED_LOOP_DRAIN_PER_CLIENT = 64
-#: The first tokens of a prompt are replaced by the arm's own where two arms share a server, at equal length.
-SALT_TOKENS = 4
+from .lengths import Key, Lengths, by_law, from_pairs, outputs_by_law
+from .mix import kinds_of
+from .recorded import recorded_rows
+from .slots import Slot, slots
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRequest:
-    """One request of the plan. Lengths in tokens; `input_tokens` includes the prefix. `offset_ns` counts from the
-    cell's start (open loop) and is None in a closed loop, where request i belongs to client i mod concurrency."""
+    """One request of the plan. Lengths in tokens; `input_tokens` includes the document that the prompt begins with
+    (`prefix_tokens`) and what was said in earlier turns (`history_tokens`), and is None for recorded text, which nobody
+    has counted.
+
+    `offset_ns` counts from the cell's start; it is None in a closed loop, where request i belongs to `client`, and for
+    later turns, which come `think_ns` after the answer before. `row` is that of the trace or of the recorded requests.
+    """
 
     index: int
     phase: str
@@ -37,139 +32,142 @@ class PlannedRequest:
     client: int | None
     prefix_group: int | None
     prefix_tokens: int
-    input_tokens: int
+    input_tokens: int | None
     output_tokens: int
+    population: str | None = None
+    conversation: int | None = None
+    turn: int | None = None
+    turns: int | None = None
+    history_tokens: int = 0
+    think_ns: int = 0
+    row: int | None = None
+
+    @property
+    def own_tokens(self) -> int:
+        """What the request says itself, in tokens: without document and history."""
+        assert self.input_tokens is not None
+        return self.input_tokens - self.prefix_tokens - self.history_tokens
 
 
-def plan_requests(card: dict[str, Any], seed: int, block: int, load_point: int) -> list[PlannedRequest]:
+def plan_requests(
+    card: dict[str, Any], seed: int, block: int, load_point: int, inputs: Inputs = NO_INPUTS
+) -> list[PlannedRequest]:
     """Every request that the load point may send in this block, in order: warm-up, measured window, drain.
 
-    Both arms of the block get the same list; another block, load point or seed gets a fresh one.
+    Both arms of the block get the same list; another block, load point or seed gets a fresh one. Raises InputError
+    where recorded requests do not suffice.
     """
     workload = card["workload"]
-    load = workload["loads"][load_point - 1]
     key = (seed, block, load_point)
-    slots = list(_open_loop(workload, load, key) if workload["load_kind"] == "rate" else _closed_loop(workload, load))
-    lengths = _lengths(workload["requests"]["lengths"], key, len(slots))
-    groups, prefix_tokens = _prefixes(workload["requests"]["prefix"], key, len(slots))
-    return [
-        PlannedRequest(index, phase, offset, client, group, prefix_tokens, prefix_tokens + input_tokens, output_tokens)
-        for index, ((phase, offset, client), (input_tokens, output_tokens), group) in enumerate(
-            zip(slots, lengths, groups, strict=True)
+    planned = slots(workload, workload["loads"][load_point - 1], key, inputs)
+    if workload["requests"].get("file") is not None:
+        return _recorded(card, key, planned, inputs)
+    kinds = kinds_of(workload, key, planned)
+    lengths = _lengths(workload, key, planned, kinds, inputs)
+    groups = _documents(workload, key, planned, kinds)
+    thinks = _think_times(workload["requests"].get("conversations"), key, len(planned))
+    requests: list[PlannedRequest] = []
+    for index, slot in enumerate(planned):
+        (group, prefix), (own, output) = groups[index], lengths[index]
+        before = requests[-1] if slot.turn else None
+        if before is not None:
+            assert before.input_tokens is not None
+            group, prefix = before.prefix_group, before.prefix_tokens
+        history = 0 if before is None else (before.input_tokens or 0) + before.output_tokens - prefix
+        requests.append(
+            PlannedRequest(
+                index, slot.phase, slot.offset_ns, slot.client, group, prefix, prefix + history + own, output,
+                kinds[index], None if slot.turn is None else slot.unit, slot.turn, slot.turns, history,
+                thinks[index] if slot.turn else 0, slot.row,
+            )
+        )  # fmt: skip
+    return requests
+
+
+def _recorded(card: dict[str, Any], key: Key, planned: list[Slot], inputs: Inputs) -> list[PlannedRequest]:
+    """Requests from a file: each slot gets a row of it."""
+    workload = card["workload"]
+    file = workload["requests"]["file"]
+    recorded = inputs.recorded(file["path"], file["format"], workload["endpoint"]).requests
+    rows = recorded_rows(card, key, len(planned), len(recorded))
+    law = workload["requests"]["output"]
+    drawn = [0] * len(planned) if law is None else outputs_by_law(law, len(planned), key)
+    requests = []
+    for index, (slot, row) in enumerate(zip(planned, rows, strict=True)):
+        prompt, output = recorded[row].prompt, recorded[row].output_tokens or drawn[index]
+        counted = len(prompt) if isinstance(prompt, list) and isinstance(prompt[0], int) else None
+        requests.append(
+            PlannedRequest(index, slot.phase, slot.offset_ns, slot.client, None, 0, counted, output, row=row)
         )
-    ]
+    return requests
 
 
-def prompt_tokens(seed: int, block: int, load_point: int, request: PlannedRequest) -> npt.NDArray[np.int32]:
-    """The token ids of a planned prompt, before any salt: the document's text, then the request's own."""
-    own = _own_tokens(seed, block, load_point, request)
-    if not request.prefix_tokens:
-        return own
-    # A document of its own for each request where documents are unlimited: its group is then its index.
-    return np.concatenate([_document(seed, block, load_point, request.prefix_group, request.prefix_tokens), own])
+def _lengths(
+    workload: dict[str, Any], key: Key, planned: Sequence[Slot], kinds: Sequence[str | None], inputs: Inputs
+) -> list[Lengths]:
+    requests, populations = workload["requests"], workload.get("populations") or {}
+    if requests.get("from") == "trace":
+        facts = workload["arrivals"]
+        trace = inputs.trace(facts["file"], facts["format"], facts.get("unit"))
+        rows = [(slot.row or 0) % trace.rows for slot in planned]
+        return [(trace.input_tokens[row], trace.output_tokens[row]) for row in rows]
+    specs = [requests["lengths"] if kind is None else populations[kind]["lengths"] for kind in kinds]
+    if requests.get("pairs") is None:
+        return by_law(specs, key)
+    pairs = from_pairs(inputs.pairs(requests["pairs"]["file"], requests["pairs"]["format"]), len(planned), key)
+    if not any(specs):
+        return pairs
+    nobody = {"input": {"median": 1.0, "sigma": 0.0}, "output": {"median": 1.0, "sigma": 0.0}}
+    by_own = by_law([spec or nobody for spec in specs], key)
+    return [own if spec else pair for spec, own, pair in zip(specs, by_own, pairs, strict=True)]
 
 
-def planned_digest(seed: int, block: int, load_point: int, request: PlannedRequest) -> str:
-    """`prompt_digest(prompt_tokens(…))`, with a shared document read once for all its requests."""
-    own = _own_tokens(seed, block, load_point, request)
-    if not request.prefix_tokens:
-        return prompt_digest(own)
-    sha = _document_hash(seed, block, load_point, request.prefix_group, request.prefix_tokens).copy()
-    sha.update(_little_endian(own))
-    return sha.hexdigest()
+def _documents(
+    workload: dict[str, Any], key: Key, planned: Sequence[Slot], kinds: Sequence[str | None]
+) -> list[tuple[int | None, int]]:
+    """(document, its tokens) that each request starts with; (None, 0): none. A population's documents are its own."""
+    populations = workload.get("populations") or {None: workload["requests"]}
+    laws: dict[str | None, tuple[int, list[float], int] | None] = {}
+    limited = 0
+    for name, own in populations.items():
+        spec = own.get("prefix")
+        laws[name] = None
+        if spec is not None:
+            count = spec["documents"]
+            exponent = spec["choice"]["exponent"] if spec["choice"]["law"] == "zipf" else 0.0
+            laws[name] = (limited, [] if count is None else zipf_cumulative(count, exponent), int(spec["tokens"]))
+            limited += count or 0
+    if not any(laws.values()):
+        return [(None, 0)] * len(planned)
+    uniforms = Stream(key[0], "documents", *key[1:]).uniforms(len(planned))
+    chosen: list[tuple[int | None, int]] = []
+    for index, (kind, u) in enumerate(zip(kinds, uniforms, strict=True)):
+        law = laws[kind]
+        if law is None:
+            chosen.append((None, 0))
+            continue
+        first, cumulative, tokens = law
+        # A document of its own for each request where documents are unlimited: named by the request's index.
+        chosen.append((first + bisect.bisect_left(cumulative, u) if cumulative else limited + index, tokens))
+    return chosen
 
 
-def _own_tokens(seed: int, block: int, load_point: int, request: PlannedRequest) -> npt.NDArray[np.int32]:
-    """What follows the document."""
-    stream = Stream(seed, "prompt", block, load_point, request.index)
-    return stream.token_ids(request.input_tokens - request.prefix_tokens)
+def _think_times(spec: dict[str, Any] | None, key: Key, n: int) -> list[int]:
+    """The pause before each turn, ns."""
+    if spec is None or not spec["think_time"]:
+        return [0] * n
+    if spec["think"] == "fixed":
+        return [round(spec["think_time"] * 1e9)] * n
+    return Stream(key[0], "think", *key[1:]).exponential_ns(n, 1 / spec["think_time"])
 
 
-@lru_cache(maxsize=4096)
-def _document_hash(seed: int, block: int, load_point: int, group: int | None, tokens: int) -> hashlib._Hash:
-    return hashlib.sha256(_little_endian(_document(seed, block, load_point, group, tokens)))
-
-
-def _little_endian(tokens: npt.NDArray[np.int32]) -> bytes:
-    return tokens.astype("<i4").tobytes()
-
-
-@lru_cache(maxsize=4096)
-def _document(seed: int, block: int, load_point: int, group: int | None, tokens: int) -> npt.NDArray[np.int32]:
-    return Stream(seed, "document", block, load_point, group).token_ids(tokens)
-
-
-def salted(tokens: npt.NDArray[np.int32], salt: str | None) -> npt.NDArray[np.int32]:
-    """The prompt with its first tokens replaced by the arm's own (equal length), where two arms share one server."""
-    if salt is None:
-        return tokens
-    out = tokens.copy()
-    n = min(SALT_TOKENS, len(out))
-    out[:n] = Stream(0, "salt", salt).token_ids(n)
-    return out
-
-
-def prompt_digest(tokens: npt.NDArray[np.int32]) -> str:
-    """SHA-256 (hex) over the prompt's token ids as little-endian int32."""
-    return hashlib.sha256(_little_endian(tokens)).hexdigest()
-
-
-def _open_loop(
-    workload: dict[str, Any], rate: float, key: tuple[int, int, int]
-) -> Iterator[tuple[str, int | None, int | None]]:
-    """(phase, offset_ns, client) of each arrival."""
-    window = workload["window"]
-    drain_ns = round(window["drain"] * 1e9)
-    phases = Phases(window)
-    end_of_measure: int | None = None
-    for index, now in enumerate(arrivals.offsets(workload["arrivals"], rate, window, key)):
-        phase = phases.of(index, now)
-        if phase == "drain":
-            end_of_measure = now if end_of_measure is None else end_of_measure
-            if now - end_of_measure > drain_ns:
-                return
-        yield phase, now, None
-
-
-def _closed_loop(workload: dict[str, Any], concurrency: float) -> Iterator[tuple[str, int | None, int | None]]:
-    """(phase, None, client). Where the window is bounded by time the phase follows from each request's start; the plan
-    then says 'measure' for every request after a warm-up by count."""
-    window = workload["window"]
-    clients = int(concurrency)
-    n_warmup = window["warmup"].get("requests", 0)
-    n_measure = window["measure"].get("requests")
-    seconds = window["warmup"].get("seconds", 0.0) + window["measure"].get("seconds", 0.0)
-    median_output = workload["requests"]["lengths"]["output"]["median"]
-    by_time = math.ceil(seconds * clients * max(1.0, FASTEST_TOKENS_PER_CLIENT_SECOND / median_output))
-    # While the last counted requests end, each client goes on with uncounted ones.
-    n_drain = max(CLOSED_LOOP_DRAIN_PER_CLIENT * clients, 4 * (n_measure or 0))
-    n_counted = by_time if n_measure is None else by_time + n_measure
-    for index in range(n_warmup + n_counted + n_drain):
-        phase = "warmup" if index < n_warmup else "measure" if index < n_warmup + n_counted else "drain"
-        yield phase, None, index % clients
-
-
-def _lengths(spec: dict[str, Any], key: tuple[int, int, int], n: int) -> list[tuple[int, int]]:
-    """n pairs of input and output lengths in tokens: lognormal (median, sigma of the log), correlated through a
-    Gaussian copula; at least 1."""
-    first = Stream(key[0], "lengths", *key[1:]).normals(n)
-    second = Stream(key[0], "output lengths", *key[1:]).normals(n)
-    rho = spec.get("correlation") or 0.0
-    mixed = [rho * a + math.sqrt(1 - rho * rho) * b for a, b in zip(first, second, strict=True)]
-    return [(_lognormal(spec["input"], a), _lognormal(spec["output"], b)) for a, b in zip(first, mixed, strict=True)]
-
-
-def _lognormal(spec: dict[str, float], z: float) -> int:
-    return max(1, round(spec["median"] * math.exp(spec["sigma"] * z)))
-
-
-def _prefixes(spec: dict[str, Any] | None, key: tuple[int, int, int], n: int) -> tuple[list[int | None], int]:
-    """Which document each request starts with (None: none), and the documents' length in tokens."""
-    if spec is None:
-        return [None] * n, 0
-    if spec["documents"] is None:
-        return list(range(n)), int(spec["tokens"])
-    law = spec["choice"]
-    cumulative = zipf_cumulative(spec["documents"], law["exponent"] if law["law"] == "zipf" else 0.0)
-    uniforms = Stream(key[0], "documents", *key[1:]).uniforms(n)
-    return [bisect.bisect_left(cumulative, u) for u in uniforms], int(spec["tokens"])
+def require_context(card: dict[str, Any], requests: Sequence[PlannedRequest]) -> None:
+    """Refuse what cannot fit the model's context, before a server does. Raises InputError."""
+    limits = [card["system"]["model"].get("context_limit"), card["system"]["flags"].get("max-model-len")]
+    known = [limit for limit in limits if isinstance(limit, int) and not isinstance(limit, bool)]
+    if not known:
+        return
+    for request in requests:
+        if request.input_tokens is not None and request.input_tokens + request.output_tokens > min(known):
+            what = f"a request of {request.input_tokens} prompt and {request.output_tokens} output tokens"
+            raise InputError(f"the plan holds {what}; wanted at most {min(known)} together, the context limit")

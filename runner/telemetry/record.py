@@ -6,9 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...schema.event import CLIENT_COLUMNS, SERVER_COLUMNS
+from ...schema.event import CLIENT_COLUMNS, SERVER_COLUMNS, START_COLUMNS
 from ..client.cell import CellLoad
 from ..client.record import polars_type
+from ..engines.fleet import Start
 from ..engines.probe import Probe
 
 if TYPE_CHECKING:
@@ -66,6 +67,15 @@ def client_frame(
         "plan_exhausted": load.plan_exhausted,
     }
     return pl.DataFrame([row], schema={c.name: polars_type(c) for c in CLIENT_COLUMNS}, orient="row")
+
+
+def start_frame(cell: str, epoch_ns: int, start: Start) -> pl.DataFrame:
+    """The start of the server that was started for a cell, one row."""
+    import polars as pl
+
+    looked = None if start.looked_ns is None else start.looked_ns - epoch_ns
+    rows = [(cell, start.launched_ns - epoch_ns, looked, start.ready_ns - epoch_ns)]
+    return pl.DataFrame(rows, schema={c.name: polars_type(c) for c in START_COLUMNS}, orient="row")
 
 
 def _percentile(values: Sequence[int], percent: int) -> int | None:

@@ -2,8 +2,8 @@
 
 `build` writes a whole run directory. By default each cell offers `load` requests a second at a constant gap, each a
 good reply (TTFT 100 ms, five chunks of one token 20 ms apart); `good` says how many of the counted ones are good, the
-others have a TTFT of 900 ms. `rows`, `client` and `server` are hooks that see what is about to be written for a cell
-and change it.
+others have a TTFT of 900 ms. On a card of cold starts each server was launched 3 s before its load and ready 1 s before
+it. `rows`, `client`, `server` and `start` are hooks that see what is about to be written for a cell and change it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 from benchcard.analysis.__main__ import main
-from benchcard.schema.event import CLIENT_COLUMNS, EVENT_COLUMNS, SERVER_COLUMNS, Column
+from benchcard.schema.event import CLIENT_COLUMNS, EVENT_COLUMNS, SERVER_COLUMNS, START_COLUMNS, Column
 
 MS = 1_000_000
 SECOND = 1_000_000_000
@@ -288,6 +288,7 @@ def build(
     rows: Callable[[Cell, list[Row]], list[Row]] = _keep,
     client: Callable[[Cell, Row], Row | None] = _keep,
     server: Callable[[Cell, list[Row]], list[Row] | None] = _keep,
+    start: Callable[[Cell, Row], Row | None] = _keep,
     skip: Callable[[Cell], bool] = lambda cell: cell.block > 8,
     seed: int = 1,
     run: str = "synthetic/20260101T000000Z-00000000",
@@ -307,6 +308,8 @@ def build(
     for cell in cells:
         if not skip(cell):
             _write_cell(root, card, cell, good, rows, client, server)
+            if card["workload"].get("test") == "cold_start":
+                _write_start(root, cell, start)
     _json(root / "instrument" / "1.json", CERTIFICATE)
     for arm in card["arms"] if identity else ():
         _json(root / "identity" / f"{arm}.json", _identity(card, arm))
@@ -456,6 +459,14 @@ def _write_cell(
     samples = server(cell, _server_rows(cell))
     if samples is not None:
         frame(SERVER_COLUMNS, samples).write_parquet(root / "telemetry" / f"server-{cell.cell}.parquet")
+
+
+def _write_start(root: Path, cell: Cell, start: Callable[[Cell, Row], Row | None]) -> None:
+    ready = cell.load_start - SECOND
+    row = {"cell": cell.cell, "launched": ready - 2 * SECOND, "looked": ready - 10 * MS, "ready": ready}
+    one = start(cell, row)
+    if one is not None:
+        frame(START_COLUMNS, [one]).write_parquet(root / "telemetry" / f"start-{cell.cell}.parquet")
 
 
 def _event(cell: Cell, planned: Row, ttft_ms: float) -> Row:

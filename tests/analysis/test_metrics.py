@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 from benchcard.analysis.goodput import judge
-from benchcard.analysis.metrics import METRICS, STATISTICS, Measured, Value, inverted_cdf, measure
+from benchcard.analysis.metrics import (
+    ALL_METRICS,
+    METRICS,
+    START_METRICS,
+    STATISTICS,
+    Measured,
+    Value,
+    inverted_cdf,
+    measure,
+)
 from benchcard.analysis.quantities import QUANTITIES, quantities
 from benchcard.analysis.records import BundleError
 from benchcard.analysis.window import Window, counted, measured_window, tokens_inside
@@ -36,9 +45,11 @@ def ms(value: Value) -> float:
 
 
 def test_the_table_and_the_catalogue_are_the_same() -> None:
-    assert list(METRICS) == catalogue.metric_names()
+    assert list(ALL_METRICS) == catalogue.metric_names()
+    assert [metric.name for metric in catalogue.COLD_START] == list(START_METRICS)
+    assert list(ALL_METRICS) == [*METRICS, *START_METRICS]
     assert tuple(STATISTICS) == catalogue.STATISTICS
-    for name, row in METRICS.items():
+    for name, row in ALL_METRICS.items():
         listed = catalogue.metric(name)
         assert listed is not None
         assert (row.unit, row.better, row.scale) == (listed.unit, listed.better, listed.scale)

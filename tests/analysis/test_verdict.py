@@ -464,6 +464,7 @@ def test_the_documents_shape(tmp_path: Path) -> None:
     assert set(verdict) == {
         "verdict_version", "run", "card", "seed", "revision", "libraries", "verdict", "because", "sentence", "claim",
         "effects", "guards", "evidence", "validity", "blocks", "conditions", "attribution", "summary", "metrics",
+        "steady_state",
     }  # fmt: skip
     assert verdict["verdict_version"] == 1
     assert set(verdict["libraries"]) == {"numpy", "scipy", "polars"}
@@ -493,7 +494,7 @@ def test_a_copy_under_another_name_writes_the_same_bytes(tmp_path: Path) -> None
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "again" / "verdict.json").read_bytes() == (bundle / "verdict.json").read_bytes()
-    for name in ("goodput", "latency"):
+    for name in ("goodput", "latency", "steady"):
         again = tmp_path / "again" / "series" / f"{name}.parquet"
         assert again.read_bytes() == (bundle / "series" / f"{name}.parquet").read_bytes()
 

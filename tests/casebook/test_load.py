@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchcard.runner.plan.requests import plan_requests, prompt_digest, prompt_tokens
+from benchcard.runner.plan.prompts import Prompts
+from benchcard.runner.plan.requests import plan_requests
 from scipy import stats
 
 from ..runner.client.drive import drive
@@ -52,7 +53,7 @@ def test_42_no_prompt_comes_twice() -> None:
     seen: set[str] = set()
     for block in range(1, 4):
         requests = plan_requests({"workload": WORKLOAD}, 1, block, 1)
-        digests = {prompt_digest(prompt_tokens(1, block, 1, request)) for request in requests}
+        digests = {Prompts({"workload": WORKLOAD}, 1).digest((block, 1), request) for request in requests}
         assert len(digests) == len(requests)
         assert not digests & seen
         seen |= digests

@@ -20,7 +20,8 @@ from benchcard.runner.client.reply import parse_reply
 from benchcard.runner.client.requests import RequestFile
 from benchcard.runner.client.wire import Target, request_prefix, request_rest
 from benchcard.runner.client.worker import CellJob
-from benchcard.runner.plan.requests import CLOSED_LOOP_DRAIN_PER_CLIENT, PlannedRequest
+from benchcard.runner.plan.requests import PlannedRequest
+from benchcard.runner.plan.slots import CLOSED_LOOP_DRAIN_PER_CLIENT
 from child import run_child
 from loops import body
 from peers import attempt

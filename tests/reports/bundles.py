@@ -130,6 +130,50 @@ def _blocks() -> list[Json]:
     return blocks
 
 
+def steady(arm: str, point: int, load: float, word: str | None, shift: float, **changes: Any) -> Json:
+    """Drifts over eight blocks: the A/A example, shifted. A load without a word is a finite window."""
+    cells = [
+        {
+            "cell": f"b{block:02}-{arm}-l{point}",
+            "block": block,
+            "requests": 700 + block,
+            "undefined": {"timeout_total": 3} if point == 2 and block == 4 else {},
+            "drift": d + shift,
+            "interval": [d + shift - 0.2, d + shift + 0.2],
+            "mser_requests": 350 if point == 2 and block == 4 else 5 * (block % 3),
+            "mser_statistic": 1e-6,
+            "mser_at_boundary": point == 2 and block == 4,
+            "reason": None,
+        }
+        for block, d in enumerate(EQUAL, start=1)
+    ]
+    row = {
+        "arm": arm,
+        "load_point": point,
+        "load": load,
+        "declared": word is not None,
+        "within": None if word is None else 0.1,
+        "word": word,
+        "blocks": 8,
+        "mean": 0.000375 + shift,
+        "stdev": 0.0067175,
+        "interval": [-0.005241 + shift, 0.005991 + shift],
+        "reason": None,
+        "cells": cells,
+    }
+    return row | changes
+
+
+def _steady_rows() -> list[Json]:
+    """Steady at 6 req/s in one arm, across the limit in the other; a finite window at 12 req/s."""
+    return [
+        steady("baseline", 1, 6.0, "steady", 0.0936),
+        steady("baseline", 2, 12.0, None, 0.43),
+        steady("candidate", 1, 6.0, "not established", 0.096),
+        steady("candidate", 2, 12.0, None, -0.02),
+    ]
+
+
 def _summary() -> list[Json]:
     means = {
         (1, "baseline"): {"goodput": (5.9, 0.06), "attainment": (0.983, 0.01), "ttft.p50": (0.214, 0.004)},
@@ -282,6 +326,7 @@ def supported() -> Json:
             }
         ],
         "validity": _validity(),
+        "steady_state": _steady_rows(),
         "blocks": _blocks(),
         "metrics": [
             {
@@ -403,6 +448,10 @@ def invalid() -> Json:
         summary=[],
         metrics=[],
         attribution=[],
+        steady_state=[
+            {**row, "word": row["word"] and "not established", "reason": row["word"] and "the run is invalid"}
+            for row in _steady_rows()
+        ],
         sentence="This run supports no statement: 7 of 8 blocks count.",
     )
     return verdict
@@ -511,6 +560,20 @@ def baseline() -> Json:
             }
             for n in (1, 2, 3)
         ],
+        "steady_state": [
+            steady("baseline", 1, 1.0, None, 0.0),
+            steady(
+                "baseline",
+                2,
+                8.0,
+                "not established",
+                0.0,
+                blocks=3,
+                interval=[-0.0240, 0.0240],
+                mean=0.0,
+                reason="3 blocks; a word needs 6",
+            ),
+        ],
         "conditions": _conditions(),
         "metrics": [],
         "sweep": points,
@@ -583,3 +646,20 @@ def _write_series(folder: Path) -> None:
         for p in range(11)
     ]
     pl.DataFrame(latency).write_parquet(folder / "latency.parquet")
+    by_index = [
+        {
+            "arm": arm,
+            "block": block,
+            "load_point": point,
+            "load": load,
+            "batch": batch,
+            "index": 35.0 * batch - 18,
+            "ttft_s": (0.4 if arm == "baseline" else 0.2)
+            * (1 + 0.1 * ((batch * block) % 5) + 0.03 * batch * (point - 1)),
+        }
+        for point, load in ((1, 6.0), (2, 12.0))
+        for arm in ("baseline", "candidate")
+        for block in range(1, 9)
+        for batch in range(1, 21)
+    ]
+    pl.DataFrame(by_index).write_parquet(folder / "steady.parquet")

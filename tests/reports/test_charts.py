@@ -36,6 +36,13 @@ ECDF = [
 ]
 BLOCKS = [{"load": "12 req/s", "block": b, "d": 0.08 + b / 100, "mean": 0.1, "threshold": 0.05} for b in (1, 2, 3)]
 SWEEP = [{"series": "tpot.p50", "load": n, "value": v, "mean": 20.0} for n in (1.0, 8.0) for v in (19.0, 20.0, 21.0)]
+BY_INDEX = [
+    {"arm": arm, "block": block, "load": load, "batch": b, "index": 10.0 * b - 5.5, "value": 100.0 + b * block}
+    for load in ("6 req/s", "12 req/s")
+    for arm in ("baseline", "candidate")
+    for block in (1, 2)
+    for b in range(1, 21)
+]
 
 DRAWN = {
     "effect": lambda: charts.effect_intervals(ROWS, "change of goodput", True, "effect-1", "what it shows & how"),
@@ -45,6 +52,9 @@ DRAWN = {
     ),
     "latency": lambda: charts.latency_ecdf(
         ECDF, ["baseline", "candidate"], "TTFT, ms", 130.0, "latency-ttft", "what it shows & how"
+    ),
+    "steady": lambda: charts.latency_by_index(
+        BY_INDEX, ["baseline", "candidate"], "TTFT, ms", "steady", "what it shows & how"
     ),
     "sweep": lambda: charts.sweep(SWEEP, "concurrency", "TPOT, ms", "tpot", "what it shows & how"),
 }
@@ -94,6 +104,20 @@ def test_arms_differ_by_more_than_colour() -> None:
         assert colour in svg
 
 
+def test_each_window_has_a_line_and_each_arm_a_mean_at_each_load() -> None:
+    """Two loads of two arms with two blocks: eight thin lines, four thick ones, dashed for the baseline."""
+    paths = list(ElementTree.fromstring(DRAWN["steady"]()).iter("path"))
+    lines = [
+        path
+        for path in paths
+        if path.get("stroke") in charts.ARM_COLOURS.values() and path.get("d", "").count("L") == 19
+    ]
+    assert [sum(path.get("stroke-width") == width for path in lines) for width in ("1", "2.5")] == [8, 4]
+    dashed = [path for path in lines if path.get("stroke-dasharray") == "5,3"]
+    assert {path.get("stroke") for path in dashed} == {charts.ARM_COLOURS["baseline"]}
+    assert {"6 req/s", "12 req/s", "request", "TTFT, ms", "baseline", "candidate"} <= set(_texts(DRAWN["steady"]()))
+
+
 def test_interval_bars_stand_where_their_numbers_say() -> None:
     """The bar's ends and the zero and threshold lines lie on one linear scale: 9% : 11% : 0 : 5%."""
     root = ElementTree.fromstring(DRAWN["effect"]())
@@ -130,7 +154,7 @@ def test_a_scaled_effect_is_drawn_in_its_own_unit(report: object) -> None:
     markdown, html = report(verdict)  # type: ignore[operator]
     assert "+0.50 req/s | 0.30 req/s to 0.70 req/s | 0 req/s |" in markdown
     assert "scaled: an arm had no good request in some block" in markdown
-    assert html.count("<svg") == 6  # two effect charts now: their units differ
+    assert html.count("<svg") == 7  # two effect charts now: their units differ
 
 
 def test_heavy_libraries_load_only_when_drawing() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import bundles
 import pytest
-from benchcard.reports import baseline, effects, headline, procedure, read, service, summary
+from benchcard.reports import baseline, effects, headline, procedure, read, service, start, steady, summary
 from benchcard.reports.document import Section, Table, table
 
 
@@ -182,3 +182,85 @@ def test_a_second_run_of_the_same_day_is_named_beside_the_days(tmp_path: Path) -
 
 def test_one_of_a_counted_unit_is_singular() -> None:
     assert [headline.check_value(n, "blocks") for n in (0, 1, 8)] == ["0 blocks", "1 block", "8 blocks"]
+
+
+def test_a_bundle_of_an_analysis_that_did_not_look_has_no_section_on_steady_state(tmp_path: Path) -> None:
+    verdict = bundles.supported()
+    del verdict["steady_state"]
+    assert steady.steady_sections(_read(tmp_path, verdict)) == ()
+
+
+def test_a_load_that_drifts_is_named_with_what_to_do(tmp_path: Path) -> None:
+    verdict = bundles.supported()
+    verdict["steady_state"] = [bundles.steady("candidate", 2, 12.0, "drifts", 0.12)]
+    assert headline.decision(_read(tmp_path / "a", verdict))[0].startswith("The effect clears the threshold")
+    verdict.update(verdict="invalid", because=[{"code": "not_steady", "text": "no steady state: …"}])
+    found = _read(tmp_path / "b", verdict)
+    assert headline.decision(found)[-1] == (
+        "The card declares 12 req/s steady, and TTFT drifts there. What to do, in a new card: a longer warm-up, or a "
+        "lower load. A load past saturation has no steady state: it is a finite window, and not named under "
+        "steady_state."
+    )
+    (section,) = steady.steady_sections(found)
+    assert _table(section) == [
+        [
+            "12 req/s", "candidate", "drifts", "+12.0%", "+11.5% to +12.6%", "8", "701 to 708",
+            "0 to 350 (boundary in 1)", "3 (timeout_total)",
+        ]
+    ]  # fmt: skip
+
+
+def test_no_load_declared_and_too_few_requests(tmp_path: Path) -> None:
+    """What is undefined says why, and is no 0."""
+    row = bundles.steady("baseline", 1, 6.0, None, 0.0, mean=None, interval=None, blocks=1, reason="few requests")
+    row["cells"] = [{**row["cells"][0], "requests": 7, "mser_requests": None, "mser_at_boundary": None}]
+    (section,) = steady.steady_sections(_read(tmp_path, {**bundles.supported(), "steady_state": [row]}))
+    assert section.blocks[0].text.startswith("The card declares no load steady: each window is a finite one")  # type: ignore[union-attr]
+    assert _table(section) == [
+        [
+            "6 req/s", "baseline", "finite window", "undefined", "undefined", "1", "7", "undefined", "none",
+            "few requests",
+        ]
+    ]  # fmt: skip
+
+
+def _cold(result: bundles.Json, arms: tuple[str, ...]) -> bundles.Json:
+    """A result with the metrics of a cold start at the card's first load: 2 s until ready, a first TTFT of 0.5 s."""
+    at = {"load_point": 1, "load": 6.0, "better": "lower", "stdev": 0.1, "blocks": 2, "reason": None}
+    result["summary"] = [
+        {**at, "arm": arm, "metric": metric, "unit": unit, "mean": mean, "values": [mean - 0.1, mean + 0.1]}
+        for arm in arms
+        for metric, unit, mean in (("start.ready", "s", 2.0), ("first.ttft", "s", 0.5), ("first.slowdown", "times", 12))
+    ]
+    return result
+
+
+def _cold_card(card: bundles.Json) -> bundles.Json:
+    return {**card, "workload": {**card["workload"], "test": "cold_start"}}
+
+
+def test_a_cold_start_has_a_table_of_its_own(tmp_path: Path) -> None:
+    result = _cold(bundles.supported(), ("baseline", "candidate"))
+    (found,) = start.start_sections(_read(tmp_path, result, card=_cold_card(bundles.CARD)))
+    assert found.title == "Cold start"
+    assert _table(found)[:2] == [
+        ["6 req/s", "start.ready", "baseline", "2.00 ± 0.10 s", "1.9 s to 2.1 s"],
+        ["6 req/s", "start.ready", "candidate", "2.00 ± 0.10 s", "1.9 s to 2.1 s"],
+    ]
+    assert ["6 req/s", "first.slowdown", "baseline", "12.00 ± 0.10 times", "11.9 times to 12.1 times"] in _table(found)
+    assert ["6 req/s", "start.first_token", "baseline", "not computed", ""] in _table(found)
+    assert "none is of a server in steady state" in str(found.blocks[0])
+
+
+def test_any_other_card_has_none(tmp_path: Path) -> None:
+    assert start.start_sections(_read(tmp_path, bundles.supported())) == ()
+
+
+def test_a_baseline_of_cold_starts_is_headed_by_them(tmp_path: Path) -> None:
+    result = _cold(bundles.baseline(), ("baseline",))
+    document = baseline.baseline_document(_read(tmp_path, result, card=_cold_card(bundles.baseline_card())))
+    assert document.sentence == (
+        "Under the conditions below, a cold start took: at 1 concurrent start.ready 2.00 ± 0.10 s and first.ttft 500 ± "
+        "100 ms (mean ± stdev over the repeats)."
+    )
+    assert document.sections[0].title == "Cold start"

@@ -109,14 +109,12 @@ def test_the_model_agrees_with_the_engines_log(good_run: Path) -> None:
     plan = make_plan(
         resolved := json.loads((good_run / "card.resolved.json").read_text()), "x", resolved["method"]["seed"]
     )
-    from benchcard.runner.plan.requests import prompt_tokens
-
     for arm in ("baseline", "candidate"):
         rows = [json.loads(x) for x in (good_run / "logs" / f"{arm}-b01.engine.jsonl").read_text().splitlines()]
         requests = {f"b01-{arm}-l1-{r.index}": r for r in plan.requests[1, 1]}
         played = virtual_timings(
             [
-                (i, row["arrival_ns"], prompt_tokens(plan.seed, 1, 1, request), request.output_tokens)
+                (i, row["arrival_ns"], plan.prompts.tokens((1, 1), request), request.output_tokens)
                 for i, row in enumerate(rows)
                 for request in [requests[row["request_id"]]]
             ],

@@ -11,7 +11,7 @@ from benchcard.schema.errors import CardError
 
 CARDS = Path(__file__).parent / "cards"
 NOT_YET = {
-    "atlas-document-trace": {"quality[0]", "quality[1]", "method.aa", "validity.steady_state"},
+    "atlas-document-trace": {"quality[0]", "quality[1]", "method.aa"},
     "closed-loop-ngram": {"quality[0]"},
     "external-fp8-kv": {"quality[0]", "method.aa", "method.swap"},
     "minimal-ab": {"quality[0]"},

@@ -27,6 +27,7 @@ def test_the_later_keys() -> None:
         turns, *((*turns, key) for key in ("turns", "think_time", "think")),
         *(("workload", "sampling", key) for key in ("top_p", "top_k", "json_schema")),
         ("workload", "cache_state", "warm"), ("validity", "cached_beyond_plan"),
+        ("workload", "test"), ("validity", "steady_state"),
     }  # fmt: skip
     for path in later_keys():
         schema = card_schema()
@@ -56,4 +57,14 @@ def test_a_later_key_that_the_card_names_is_compared(tmp_path: Path) -> None:
     again = load_card(path)
     old = copy.deepcopy(again.resolved)
     del old["validity"]["loop_lag_p99"]
+    assert without_later_keys(old, again) != old
+
+
+def test_a_later_mapping_that_the_card_names_is_compared(tmp_path: Path) -> None:
+    """Only its leaves have a source."""
+    path = tmp_path / "card.yaml"
+    path.write_text(CARD.read_text() + "\nvalidity: {steady_state: {at: every_load}}\n")
+    again = load_card(path)
+    old = copy.deepcopy(again.resolved)
+    del old["validity"]["steady_state"]
     assert without_later_keys(old, again) != old

@@ -69,6 +69,7 @@ def test_a_trace(folder: Path) -> None:
             "left_out": 0,
             "mean_output": 7.0,
             "rate": 0.8,
+            "busiest_second": 1,
             "span": 2.5,
         },
     }
@@ -98,7 +99,7 @@ def test_pairs_have_no_times(folder: Path) -> None:
     digest = digest_bytes(PAIRS.encode())
     facts = {"name": "pairs.csv", "sha256": digest, "bytes": 39, "rows": 2, "left_out": 0, "mean_output": 3.5}
     assert pairs == {"file": facts, "format": "csv"}
-    read = card.inputs.trace(pairs["file"], "csv")
+    read = card.inputs.pairs(pairs["file"], "csv")
     assert (list(read.offsets), list(read.input_tokens), list(read.output_tokens)) == ([], [100, 200], [3, 4])
 
 

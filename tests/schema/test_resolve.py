@@ -291,3 +291,42 @@ workload: {requests: {lengths: {correlation: 1e-1}}}
 
     def test_a_card_that_extends_nothing_is_its_own_standalone_text(self) -> None:
         assert load_card(CARDS / "good-ab.yaml").standalone == GOOD
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ("{at: [50 req/s], drift_within: 5%}", {"at": [50.0], "drift_within": 0.05}),
+        ("{at: [3000 req/min]}", {"at": [50.0], "drift_within": 0.1}),
+        ("{at: every_load}", {"at": [20.0, 50.0], "drift_within": 0.1}),
+    ],
+)
+def test_steady_state(tmp_path: Path, written: str, wanted: dict[str, Any]) -> None:
+    found = resolved(tmp_path, f"{GOOD}\nvalidity: {{steady_state: {written}}}\n")
+    assert found["validity"]["steady_state"] == wanted
+    assert list(found["validity"]["steady_state"]) == ["at", "drift_within"]
+
+
+def test_steady_state_belongs_to_closed_loops_too(tmp_path: Path) -> None:
+    text = (CARDS / "good-baseline.yaml").read_text(encoding="utf-8")
+    found = resolved(tmp_path, f"{text}\nvalidity: {{steady_state: {{at: every_load}}}}\n")
+    assert found["validity"]["steady_state"]["at"] == found["workload"]["loads"]
+
+
+COLD = "card: 1\nextends: base.yaml\nworkload: {test: cold_start}\nsystem: {launch: {restart: each_cell}}\n"
+
+
+def test_a_cold_start_warms_nothing_and_has_a_cold_cache(tmp_path: Path) -> None:
+    base = GOOD.replace("warmup: 0.5 s, ", "")
+    assert base != GOOD
+    cold = resolved(tmp_path, COLD, base=base)["workload"]
+    assert (cold["test"], cold["cache_state"]) == ("cold_start", "cold")
+    assert cold["window"]["warmup"] == {"seconds": 0.0}
+    warm = resolved(tmp_path, "card: 1\nextends: base.yaml\n", base=base)["workload"]
+    assert (warm["test"], warm["window"]["warmup"]) == ("serving", {"seconds": 10.0})
+
+
+def test_a_cold_start_may_claim_its_own_metrics(tmp_path: Path) -> None:
+    base = GOOD.replace("warmup: 0.5 s, ", "")
+    claim = "claim: {metric: first.ttft, must_rise_by: , must_fall_by: 20%, at: [50 req/s]}\n"
+    assert resolved(tmp_path, COLD + claim, base=base)["claim"]["metric"] == "first.ttft"

@@ -61,6 +61,7 @@ class Generation:
     stream: bool
     include_usage: bool
     continuous_usage: bool
+    token_ids: bool
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
@@ -110,7 +111,7 @@ def parse_generation(body: bytes, chat: bool, served: str, max_model_len: int) -
         )
     stream = _boolean(fields, "stream")
     include, continuous = _stream_options(fields, stream)
-    return Generation(chat, prompt, max_tokens, stream, include, continuous)
+    return Generation(chat, prompt, max_tokens, stream, include, continuous, _boolean(fields, "return_token_ids"))
 
 
 def tokenize(body: bytes, served: str, max_model_len: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ Number = TypeVar("Number", int, float)
 FAULTS: dict[str, tuple[str, str]] = {
     "die_after": ("die_after=3", "the process exits hard once 3 requests have started streaming"),
     "never_ready": ("never_ready", "/health answers 503 for good"),
+    "slow_start": ("slow_start=1.5", "/health answers 503 until 1.5 s after the engine's start, at any speedup"),
     "error_every": ("error_every=5", "every 5th request gets HTTP 500"),
     "stall_every": ("stall_every=5", "every 5th request's reply stops after its first token"),
     "cold": ("cold=10:4", "the first 10 steps cost 4 times as much"),
@@ -31,11 +32,16 @@ class Misbehaviour:
 
     die_after: int = 0
     never_ready: bool = False
+    slow_start_s: float = 0.0
     error_every: int = 0
     stall_every: int = 0
     cold_steps: int = 0
     cold_factor: float = 1.0
     drift_per_s: float = 0.0
+
+    def is_ready(self, uptime_ns: int) -> bool:
+        """Whether /health answers 200 so long after the engine's start."""
+        return not self.never_ready and uptime_ns >= self.slow_start_s * 1e9
 
     def is_error(self, number: int) -> bool:
         """Whether the request with that number (the first is 1) gets HTTP 500."""
@@ -83,6 +89,8 @@ def _fields(name: str, value: str) -> dict[str, Any]:
         if value:
             raise ValueError(value)
         return {"never_ready": True}
+    if name == "slow_start":
+        return {"slow_start_s": _at_least(float(value), 0.0)}
     if name == "drift":
         return {"drift_per_s": _at_least(float(value), 0.0)}
     if name == "cold":

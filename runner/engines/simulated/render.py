@@ -31,6 +31,7 @@ class Head:
     fingerprint: str
     include_usage: bool = False
     continuous_usage: bool = False
+    token_ids: bool = False
 
     @property
     def stream_object(self) -> str:
@@ -86,6 +87,11 @@ class StreamRenderer:
 
     def token(self, token: int, index: int) -> bytes:
         """A token that is not the last; `index` counts from 0."""
+        if self._head.token_ids:
+            chunk = self._token_chunk(f" w{token}", None, token)
+            if self._head.continuous_usage:
+                chunk["usage"] = usage(self._prompt_tokens, index + 1)
+            return _event(dumps(chunk))
         if not self._head.continuous_usage:
             return b"%b%d%b" % (self._before, token, self._after)
         numbers = (self._prompt_tokens, self._prompt_tokens + index + 1, index + 1)
@@ -94,7 +100,7 @@ class StreamRenderer:
 
     def last(self, token: int, index: int, cached_tokens: int) -> bytes:
         """The last token, with the reason why it is, the usage if asked for, and the end of the stream."""
-        chunk = self._token_chunk(f" w{token}", "length")
+        chunk = self._token_chunk(f" w{token}", "length", token if self._head.token_ids else None)
         if self._head.continuous_usage:
             chunk["usage"] = usage(self._prompt_tokens, index + 1)
         if not self._head.include_usage:
@@ -112,12 +118,13 @@ class StreamRenderer:
         chunk = {"id": head.id, "object": head.stream_object, "created": head.created, "model": head.model}
         return chunk | {"choices": choices}
 
-    def _token_chunk(self, text: str, finish_reason: str | None) -> dict[str, Any]:
+    def _token_chunk(self, text: str, finish_reason: str | None, token: int | None = None) -> dict[str, Any]:
+        ids = None if token is None else [token]
         if self._head.chat:
             choice = {"index": 0, "delta": {"content": text}, "logprobs": None, "finish_reason": finish_reason}
             if finish_reason:
                 choice["stop_reason"] = None
-            choice["token_ids"] = None
+            choice["token_ids"] = ids
         else:
             choice = {
                 "index": 0,
@@ -126,7 +133,7 @@ class StreamRenderer:
                 "finish_reason": finish_reason,
                 "stop_reason": None,
                 "prompt_token_ids": None,
-                "token_ids": None,
+                "token_ids": ids,
             }
         return self._chunk([choice])
 

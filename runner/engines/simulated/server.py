@@ -106,6 +106,7 @@ class SimulatedServer:
             fingerprint=self._fingerprint,
             include_usage=asked.include_usage,
             continuous_usage=asked.continuous_usage,
+            token_ids=asked.token_ids,
         )
         reply = Reply(connection, head, request_id, asked.prompt, asked.max_tokens, asked.stream)
         # A pipelined request waited for its turn: it arrives now.
@@ -119,7 +120,8 @@ class SimulatedServer:
     # -- everything else
 
     def _health(self, connection: Connection, request: HttpRequest) -> None:
-        self._reply(connection, b"", 503 if self._config.misbehave.never_ready else 200)
+        ready = self._config.misbehave.is_ready(time.monotonic_ns() - self._config.epoch_ns)
+        self._reply(connection, b"", 200 if ready else 503)
 
     def _metrics(self, connection: Connection, request: HttpRequest) -> None:
         self._player.advance()

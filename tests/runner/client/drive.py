@@ -34,11 +34,16 @@ def drive(
     in_flight: int | None = None,
     target: Target | None = None,
     progress: Progress | None = None,
+    planned: list[PlannedRequest] | None = None,
+    records: list[bytes] | None = None,
     **options: Any,
 ) -> tuple[list[dict[str, Any]], CellLoad]:
     """Open loop: one request at each offset. Closed loop: `requests` planned for `concurrency` clients. Returns the
-    event rows by index (times in ns since 0) and the client's view of itself."""
-    if offsets_ms is None:
+    event rows by index (times in ns since 0) and the client's view of itself. `planned` and `records` (whole requests,
+    or turns) take the place of requests of our own."""
+    if planned is not None:
+        requests = len(planned)
+    elif offsets_ms is None:
         planned = [PlannedRequest(i, "", None, i % (concurrency or 1), None, 0, 5, 8) for i in range(requests)]
     else:
         planned = [PlannedRequest(i, "measure", round(at * MS), None, None, 0, 5, 8) for i, at in enumerate(offsets_ms)]
@@ -55,7 +60,8 @@ def drive(
             round(think_time_ms * MS),
         ),
         RequestFile.write(
-            folder / "requests", (request_rest(target, f"t-{i}", b'{"stream":true}') for i in range(len(planned)))
+            folder / "requests",
+            records or (request_rest(target, f"t-{i}", b'{"stream":true}') for i in range(len(planned))),
         ),
         folder / "cell.spool",
         **options,

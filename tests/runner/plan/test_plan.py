@@ -14,14 +14,8 @@ from benchcard.runner.plan import prompts
 from benchcard.runner.plan.blocks import plan_blocks
 from benchcard.runner.plan.draws import Stream, zipf_cumulative
 from benchcard.runner.plan.plan import canonical_row, make_plan, write_plan
-from benchcard.runner.plan.requests import (
-    PlannedRequest,
-    plan_requests,
-    planned_digest,
-    prompt_digest,
-    prompt_tokens,
-    salted,
-)
+from benchcard.runner.plan.prompts import Prompts, prompt_digest, salted
+from benchcard.runner.plan.requests import PlannedRequest, plan_requests
 from benchcard.runner.plan.window import Phases
 from benchcard.schema.card import load_card
 from benchcard.schema.digest import canonical_json
@@ -125,7 +119,8 @@ def test_blocks_share_no_prompt(seed: int) -> None:
     seen: set[bytes] = set()
     for block in (1, 2, 3):
         requests = plan_requests({"workload": workload}, seed, block, 1)
-        documents = {prompt_tokens(seed, block, 1, r)[:20].tobytes() for r in requests}
+        text = Prompts({"workload": workload}, seed)
+        documents = {text.tokens((block, 1), r)[:20].tobytes() for r in requests}
         assert len(documents) <= 3
         assert not documents & seen
         seen |= documents
@@ -133,7 +128,7 @@ def test_blocks_share_no_prompt(seed: int) -> None:
         assert sum(r.phase == "measure" for r in requests) == 10
         offsets = [r.offset_ns for r in requests]
         assert offsets == sorted(offsets)
-        digests = [prompt_digest(prompt_tokens(seed, block, 1, r)) for r in requests]
+        digests = [prompt_digest(text.tokens((block, 1), r)) for r in requests]
         assert len(set(digests)) == len(digests)
 
 
@@ -219,10 +214,11 @@ def test_a_row_is_written_in_canonical_json(
 
 
 def test_the_digest_of_a_planned_prompt_is_that_of_its_tokens(card: dict[str, Any]) -> None:
+    text = Prompts(card, 11)
     for request in plan_requests(card, 11, 1, 1)[:50]:
-        assert planned_digest(11, 1, 1, request) == prompt_digest(prompt_tokens(11, 1, 1, request))
+        assert text.digest((1, 1), request) == prompt_digest(text.tokens((1, 1), request))
         alone = replace(request, prefix_tokens=0, prefix_group=None)
-        assert planned_digest(11, 1, 1, alone) == prompt_digest(prompt_tokens(11, 1, 1, alone))
+        assert text.digest((1, 1), alone) == prompt_digest(text.tokens((1, 1), alone))
 
 
 def test_the_parts_that_processes_take_are_the_whole(card: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,13 @@ def test_the_first_steps_can_be_cold_and_later_ones_drift() -> None:
     assert config.step_ns(32, 0, 2, 2_000_000_500) == 54 * MS
 
 
+def test_a_slow_start_is_ready_when_its_delay_is_over() -> None:
+    misbehave = config_from_flags({"misbehave": "slow_start=1.5"}, speedup=10).misbehave
+    assert [misbehave.is_ready(at) for at in (0, 1_499_999_999, 1_500_000_000)] == [False, False, True]
+    assert config_from_flags({}).misbehave.is_ready(0)
+    assert not config_from_flags({"misbehave": "never_ready"}).misbehave.is_ready(10**12)
+
+
 def test_an_unknown_table_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="found 'titan'; wanted one of atlas"):
         costs_named("titan")

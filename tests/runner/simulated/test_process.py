@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,7 @@ def test_a_port_in_use_is_said_at_once() -> None:
         (["--misbehave", "explode"], "misbehave: found 'explode'; wanted one of die_after"),
         (["--misbehave", "cold=3"], "misbehave: found cold='3'; wanted e.g. cold=10:4"),
         (["--misbehave", "drift=nan"], "misbehave: found drift='nan'"),
+        (["--misbehave", "slow_start=-1"], "misbehave: found slow_start='-1'; wanted e.g. slow_start=1.5"),
     ],
 )
 def test_flags_that_make_no_sense_are_named(flags: list[str], says: str) -> None:
@@ -83,6 +85,19 @@ def test_die_after(start_engine: StartEngine) -> None:
 def test_never_ready(start_engine: StartEngine) -> None:
     engine = start_engine("--misbehave", "never_ready")
     assert engine.http.get("/health").status_code == 503
+
+
+def test_slow_start(start_engine: StartEngine) -> None:
+    engine = start_engine("--speedup", "100", "--misbehave", "slow_start=0.3")
+    codes = []
+    while 200 not in codes:
+        codes.append(engine.http.get("/health").status_code)
+    ready = time.monotonic_ns()
+    assert set(codes) <= {503, 200}
+    simulated = engine.http.get("/server_info", params={"config_format": "json"}).json()["vllm_config"]["simulated"]
+    # One clock for both: whatever the speedup, the engine was not ready before its delay was over.
+    assert ready >= simulated["epoch_ns"] + 300_000_000
+    assert simulated["misbehave"]["slow_start_s"] == 0.3
 
 
 def test_error_every(start_engine: StartEngine) -> None:
