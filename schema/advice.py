@@ -10,19 +10,38 @@ from .errors import Problem
 
 def advice(filled: Filled) -> Iterator[Problem]:
     """The warnings of a card that validates, by place."""
+    yield from _trace_of_an_odd_rate(filled)
     yield from _speculation_on_random_text(filled)
+
+
+#: mean rates of a trace, requests per second, beyond which its unit is in doubt
+_ODD_RATES = (0.01, 10_000.0)
+
+
+def _trace_of_an_odd_rate(filled: Filled) -> Iterator[Problem]:
+    """A trace a thousand times too slow or too fast is one whose timestamps are in another unit."""
+    file = filled.get("workload", "arrivals", "file")
+    if isinstance(file, dict) and not _ODD_RATES[0] <= file["rate"] <= _ODD_RATES[1]:
+        found = f"a trace with a mean rate of {file['rate']:.3g} req/s"
+        hint = "are its timestamps in that unit?"
+        yield filled.problem(("workload", "arrivals", "file"), found, "a rate that a service sees", hint)
 
 
 def _speculation_on_random_text(filled: Filled) -> Iterator[Problem]:
     """Drafts are accepted as often as the text is predictable: random prompts and forced lengths are not."""
-    places = [("system", "flags"), *(("arms", arm, "flags") for arm in ("baseline", "candidate"))]
+    places: list[tuple[str, ...]] = [
+        ("system", "flags"),
+        *(("arms", arm, "flags") for arm in ("baseline", "candidate")),
+    ]
     for place in places:
         for flag in filled.get(*place) or {}:
             if not flag.startswith(("speculative", "spec-")):
                 continue
-            reasons = [] if filled.get("workload", "requests", "file") else ["prompts of random tokens"]
-            reasons += ["ignore_eos"] if filled.get("workload", "sampling", "ignore_eos") else []
-            if reasons:
+            random = not filled.get("workload", "requests", "file")
+            forced = bool(filled.get("workload", "sampling", "ignore_eos"))
+            if random or forced:
+                reasons = ["prompts of random tokens"] * random + ["ignore_eos"] * forced
+                wanted = ["requests: {file: …}"] * random + ["ignore_eos: false"] * forced
                 found = f"speculation ({flag}) with {' and '.join(reasons)}"
                 hint = "drafts are accepted at another rate than on the service's text"
-                yield filled.problem((*place, flag), found, "requests: {file: …} and ignore_eos: false", hint, True)
+                yield filled.problem((*place, flag), found, " and ".join(wanted), hint, at_key=True)

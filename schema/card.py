@@ -73,7 +73,7 @@ def load_card(
     standalone = _standalone(root) if "extends" in root.mapping else text
     return Card(
         file, text, resolved, digest_json(resolved), filled.values, filled.sources, standalone, inputs,
-        tuple(advice(filled)),
+        tuple(sorted(advice(filled))),
     )  # fmt: skip
 
 

@@ -134,9 +134,10 @@ def _node(value: Any) -> Node:
 
 def loads_of_a_trace(filled: Filled) -> None:
     """The load points of a trace that is slowed down: its mean rate divided by each factor, in requests per second."""
-    factors, rate = filled.get("workload", "slowdown"), filled.get("workload", "arrivals", "file")
-    if factors and isinstance(rate, dict) and None not in factors:
-        filled.default(("workload", "loads"), [rate["rate"] / factor for factor in factors])
+    factors, file = filled.get("workload", "slowdown"), filled.get("workload", "arrivals", "file")
+    trace = filled.get("workload", "arrivals", "process") == "trace"
+    if trace and factors and isinstance(file, dict) and None not in factors:
+        filled.default(("workload", "loads"), [file["rate"] / factor for factor in factors])
 
 
 def _scalar(schema: Schema, value: Any) -> Any:
@@ -177,9 +178,9 @@ def _computed(filled: Filled) -> None:
     filled.default(("workload", "cache_state"), "cold" if restarted else "fresh_prompts")
     for name in filled.get("workload", "populations") or {}:
         # What a population does not name is as in the workload: it has no defaults of its own.
-        for part in ("sampling", "objectives"):
-            for key in list(filled.get("workload", "populations", name, part) or {}):
-                filled.forget(("workload", "populations", name, part, key))
+        for part in (("sampling",), ("objectives", "output"), ("objectives",)):
+            for key in list(filled.get("workload", "populations", name, *part) or {}):
+                filled.forget(("workload", "populations", name, *part, key))
     window = filled.get("workload", "window")
     if filled.cold_start and isinstance(window, dict) and not filled.on_card("workload", "window", "warmup"):
         # what a warm-up would take away is what this card measures

@@ -59,10 +59,17 @@ class Problem:
     hint: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.line}:{self.column}"
+        return self._text("")
+
+    def as_warning(self) -> str:
+        """The text of a problem that refuses nothing: `file:line:column: warning: …`."""
+        return self._text(" warning:")
+
+    def _text(self, kind: str) -> str:
+        where = f"{self.file}:{self.line}:{self.column}:{kind}"
         key = f" {self.path}:" if self.path else ""
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{where}:{key} found {self.found}; wanted {self.wanted}{hint}"
+        return f"{where}{key} found {self.found}; wanted {self.wanted}{hint}"
 
 
 class CardError(InputError):

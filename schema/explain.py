@@ -9,7 +9,7 @@ from typing import Any
 from .errors import InputError
 from .phrase import did_you_mean, show
 from .quantity import KINDS, format_quantity
-from .structure import Schema, card_schema, deref, keys_below
+from .structure import ANY_NAME, Schema, card_schema, deref, keys_below, named_below
 
 _WIDTH = 100
 
@@ -20,8 +20,8 @@ def explain(key_path: str | None = None) -> str:
     Raises InputError with a did-you-mean for an unknown key."""
     if key_path is None:
         return _overview()
-    wanted = re.sub(r"\[\d*\]", "", key_path.strip())
     known = {path.replace("[]", ""): (path, schema) for path, schema in keys_below(card_schema())}
+    wanted = _nameless(re.sub(r"\[\d*\]", "", key_path.strip()), known)
     if wanted not in known:
         above = _free_key(wanted, known)
         if above is None:
@@ -33,12 +33,23 @@ def explain(key_path: str | None = None) -> str:
     return _page(path, schema)
 
 
+def _nameless(wanted: str, known: dict[str, tuple[str, Schema]]) -> str:
+    """The path with NAME for the names that are the user's own: workload.populations.NAME.share for …chat.share."""
+    path = ""
+    for part in wanted.split("."):
+        here = f"{path}.{part}" if path else part
+        path = f"{path}.{ANY_NAME}" if here not in known and f"{path}.{ANY_NAME}" in known else here
+    return path
+
+
 def _free_key(wanted: str, known: dict[str, tuple[str, Schema]]) -> str | None:
     """The key above whose names are the engine's or the user's own, such as system.flags."""
     while "." in wanted:
         wanted = wanted.rpartition(".")[0]
         if wanted in known:
-            return wanted if known[wanted][1].get("additionalProperties", False) is not False else None
+            schema = known[wanted][1]
+            free = schema.get("additionalProperties", False) is not False and named_below(schema) is None
+            return wanted if free else None
     return None
 
 
@@ -61,7 +72,7 @@ def _page(path: str, schema: Schema) -> str:
     lines += [""] if facts else []
     for name, text in facts:
         lines += textwrap.wrap(f"{name + ':':<10}{text}", _WIDTH, subsequent_indent=" " * 10)
-    inner = keys_below(schema) if "properties" in schema else keys_below(deref(schema.get("items", {})))
+    inner = keys_below(deref(schema["items"]) if "items" in schema else schema)
     below = [(key, about["description"]) for key, about in inner if "." not in key]
     lines += ["", "keys below it:"] if below else []
     for key, about in below:

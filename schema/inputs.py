@@ -1,7 +1,8 @@
 """Files that a card names beside itself: traces, recorded requests, length pairs, JSON Schemas.
 
 Each is found, hashed and read when the card is, so that a fault in one is a located problem, and what is planned from
-it is what was hashed.
+it is what was hashed. The card that names a file decides the folder: a path is relative to it, and stays so where
+another card extends it.
 
 In the resolved card such a file is {name, sha256, bytes} and what its reader found; a bundle keeps its bytes under
 their digest.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,7 +25,7 @@ from .errors import InputError, Problem
 from .phrase import KeyPath, show
 from .recorded import Recorded, read_recorded
 from .structure import Schema, card_schema, child
-from .table import FileError
+from .table import FileError, json_document
 from .tokenizer_files import beside_tokenizer, read_chat_template, read_tokenizer, read_tokenizer_config
 from .trace import Trace, read_trace
 
@@ -51,7 +53,7 @@ class Inputs:
 
     def json(self, file: Mapping[str, Any]) -> Any:
         """The JSON document of a resolved file."""
-        return json.loads(self._bytes(file))
+        return json.loads(self._bytes(file).decode("utf-8-sig"))
 
     def bytes_of(self, sha256: str) -> bytes:
         """A file's bytes by its digest. Raises InputError if they are gone or changed."""
@@ -79,7 +81,7 @@ def _checked(path: Path, sha256: str) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); the card was resolved with {sha256}") from None
+        raise InputError(f"{path}: found nothing to read ({error.strerror}); wanted the card's file") from None
     if digest_bytes(data) != sha256:
         raise InputError(f"{path}: not the file that the card was resolved with ({sha256})")
     return data
@@ -100,29 +102,27 @@ def read_inputs(filled: Filled, found: Mapping[str, Path] | None, problems: list
     do not lie beside the card (a bundle's), by the name that the card gives them."""
     paths: dict[str, Path] = {}
     found = found or {}
-    names = dict(beside_tokenizer(filled, found))
+    beside = dict(beside_tokenizer(filled, found))
+    named: dict[str, str] = {}
     for path, kind in sorted(_files(filled, card_schema(), (), filled.values), key=lambda item: str(item[0])):
         node = filled.root.at(path)
-        if path not in names and (node is None or not isinstance(node.value, str)):
+        if path not in beside and (node is None or not isinstance(node.value, str)):
             continue
-        name, file = names[path] if path in names or node is None else (str(node.value), node.file)
+        name, file = beside[path] if path in beside or node is None else (str(node.value), node.file)
         place = found.get(name) or Path(os.path.dirname(file), name)
         above = filled.get(*path[:-1])
         above[path[-1]] = name
-        data = _read(filled, path, place, problems)
-        if data is None:
-            above[path[-1]] = None
-            continue
-        facts: dict[str, Any] = {"name": name, "sha256": digest_bytes(data), "bytes": len(data)}
-        try:
-            facts |= _facts(kind, data, above, filled)
-        except FileError as error:
-            where = (error.line, error.column) if error.line else (1, 1)
-            problems.append(Problem(str(place), *where, "", error.found, error.wanted, error.hint))
-            above[path[-1]] = None
-            continue
+        facts: dict[str, Any] | None = None
+        if (data := _read(filled, path, place, problems)) is not None:
+            facts = {"name": name, "sha256": digest_bytes(data), "bytes": len(data)}
+            if named.setdefault(name, facts["sha256"]) != facts["sha256"]:
+                hint = "a run keeps a card's files under the names that it gives them"
+                problems.append(filled.problem(path, f"{show(name)} for two files", "a name for each", hint))
+            more = _facts(kind, data, place, above, filled, problems)
+            facts = None if more is None else facts | more
         above[path[-1]] = facts
-        paths[facts["sha256"]] = place
+        if facts is not None:
+            paths[facts["sha256"]] = place
     return Inputs(paths)
 
 
@@ -141,37 +141,24 @@ def _files(filled: Filled, schema: Schema, path: KeyPath, values: Any) -> Iterat
 
 
 def _read(filled: Filled, path: KeyPath, place: Path, problems: list[Problem]) -> bytes | None:
+    """The bytes of a file that the card names at a path; None, and a problem, if it is none that can be read."""
+    name, wanted = str(filled.get(*path)), "a file, as a path relative to the card that names it"
+    # A tokenizer may lie with the model, wherever that is on this machine.
+    if os.path.isabs(name) and path[:2] != ("system", "model"):
+        problems.append(filled.problem(path, show(name), wanted, "cards move between machines"))
+        return None
     try:
-        size = place.stat().st_size
-        if size > MAX_BYTES:
-            problems.append(filled.problem(path, f"a file of {size:,} bytes", f"at most {MAX_BYTES:,}"))
-            return None
-        return place.read_bytes()
+        status = place.stat()
+        if not stat.S_ISREG(status.st_mode):
+            problems.append(filled.problem(path, f"{show(name)}, which is no file", wanted))
+        elif status.st_size > MAX_BYTES:
+            problems.append(filled.problem(path, f"a file of {status.st_size:,} bytes", f"at most {MAX_BYTES:,}"))
+        else:
+            return place.read_bytes()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "not a path"
-        found = f"{show(str(filled.get(*path)))}, which cannot be read ({why})"
-        problems.append(filled.problem(path, found, "a file, as a path relative to the card that names it"))
-        return None
-
-
-def _facts(kind: str, data: bytes, beside: dict[str, Any], filled: Filled) -> dict[str, Any]:
-    """What the reader of a file found in it. Raises FileError."""
-    if kind == "trace" and beside.get("format") is not None:
-        trace = read_trace(data, beside["format"], beside.get("unit"), timed=True)
-        timing = {"rate": trace.rate, "span": trace.span_ns / 1e9, "busiest_second": trace.busiest_second}
-        return {"rows": trace.rows, "left_out": trace.left_out, "mean_output": trace.mean_output} | timing
-    if kind == "pairs" and beside.get("format") is not None:
-        pairs = read_trace(data, beside["format"], None, timed=False)
-        return {"rows": pairs.rows, "left_out": pairs.left_out, "mean_output": pairs.mean_output}
-    if kind == "requests" and beside.get("format") is not None:
-        endpoint = filled.get("workload", "endpoint") or "completions"
-        recorded = read_recorded(data, beside["format"], endpoint)
-        return {"rows": recorded.rows, "left_out": recorded.left_out, "mean_output": recorded.mean_output}
-    if kind == "json_schema":
-        _json_schema(data)
-    if kind in _TOKENIZER_FILES:
-        return _TOKENIZER_FILES[kind](data)
-    return {}
+        problems.append(filled.problem(path, f"{show(name)}, which cannot be read ({why})", wanted))
+    return None
 
 
 _TOKENIZER_FILES = {
@@ -181,11 +168,50 @@ _TOKENIZER_FILES = {
 }
 
 
-def _json_schema(data: bytes) -> None:
+def _facts(
+    kind: str, data: bytes, place: Path, beside: dict[str, Any], filled: Filled, problems: list[Problem]
+) -> dict[str, Any] | None:
+    """What the reader of a file found in it; None if it cannot be read: for a fault in it, which is a problem, or for
+    want of a key beside it, which the card's rules say."""
     try:
-        document = json.loads(data)
-    except ValueError as error:
-        line = getattr(error, "lineno", 1)
-        raise FileError("text that is not JSON", "a JSON Schema", line=line) from None
+        if kind == "json_schema":
+            _require_json_schema(data)
+            return {}
+        if kind in _TOKENIZER_FILES:
+            return _TOKENIZER_FILES[kind](data)
+        if beside.get("format") is None:
+            return None
+        return _rows(kind, data, beside, filled)
+    except FileError as error:
+        where = (error.line, error.column) if error.line else (1, 1)
+        problems.append(Problem(str(place), *where, "", error.found, error.wanted, error.hint))
+        return None
+
+
+def _rows(kind: str, data: bytes, beside: dict[str, Any], filled: Filled) -> dict[str, Any] | None:
+    """What was found in a file of rows. Raises FileError."""
+    format_, unit = beside["format"], beside.get("unit")
+    read: Trace | Recorded
+    if kind == "requests":
+        read = read_recorded(data, format_, filled.get("workload", "endpoint") or "completions")
+    elif kind == "pairs":
+        read = read_trace(data, format_, timed=False)
+    elif unit is None and (format_ == "csv" or filled.on_card("workload", "arrivals", "unit")):
+        return None
+    else:
+        read = read_trace(data, format_, unit, hash_block=beside.get("hash_block"))
+    facts = {"rows": read.rows, "left_out": read.left_out, "mean_output": read.mean_output}
+    if kind == "trace" and isinstance(read, Trace):
+        facts |= {"rate": read.rate, "span": read.span_ns / 1e9, "busiest_second": read.busiest_second}
+    return facts
+
+
+def _require_json_schema(data: bytes) -> None:
+    document = json_document(data)
     if not isinstance(document, dict):
-        raise FileError(show(document), "a JSON Schema, which is an object")
+        raise FileError(show(document), "a JSON Schema, which is an object", line=1)
+    from .keywords import schema_fault  # jsonschema takes a tenth of a second to import
+
+    fault = schema_fault(json.loads(data.decode("utf-8-sig")))
+    if fault:
+        raise FileError(fault, "a JSON Schema of Draft 2020-12", line=1)

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend
 
 from .metrics import SERVER_METRICS, metric, metric_names
@@ -72,9 +72,16 @@ def _not_yet_when(validator: Any, cases: list[dict[str, Any]], instance: Any, sc
 def _words(_validator: Any, options: list[str], instance: Any, schema: dict[str, Any]) -> Errors:
     if not isinstance(instance, str) or instance in options:
         return
-    others = {"array": "a list of loads", "integer": "a number", "number": "a number"}
-    also = [phrase for type_, phrase in others.items() if type_ in schema.get("type", [])]
-    yield _error(show(instance), words([*also, *options]), did_you_mean(instance, options))
+    yield _error(show(instance), words(word_options(schema)), did_you_mean(instance, options))
+
+
+def word_options(schema: dict[str, Any]) -> list[str]:
+    """What a key takes that may be one of some words: other types first, then the words, then a mapping."""
+    types = schema.get("type", [])
+    numbers = {"array": "a list of loads", "integer": "a number", "number": "a number"}
+    also = [phrase for type_, phrase in numbers.items() if type_ in types]
+    mappings = schema.get("properties", {}).items() if "object" in types else ()
+    return [*also, *schema["x-words"], *(f"{{{key}: {' | '.join(below['enum'])}}}" for key, below in mappings)]
 
 
 def _fact(_validator: Any, _on: bool, instance: Any, _schema: Any) -> Errors:
@@ -187,3 +194,13 @@ def _class() -> Any:
 def card_validator(schema: dict[str, Any]) -> Any:
     """A validator of the card's schema that knows our keywords. No formats are checked and nothing is fetched."""
     return _class()(schema)
+
+
+def schema_fault(document: Any) -> str:
+    """What is wrong with a JSON Schema of Draft 2020-12, and where in it; '' where it is one."""
+    try:
+        errors = Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(document)
+        fault = best_match(errors)
+    except RecursionError:
+        return "lists or objects nested too deeply"
+    return "" if fault is None else f"{show(fault.instance)} at {fault.json_path}"

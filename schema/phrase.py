@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 
 #: names whose values are never shown and may not stand in a card
 _SECRET = re.compile(
@@ -51,7 +52,7 @@ def show(value: object, path: Iterable[str | int] = ()) -> str:
         return "a mapping"
     if isinstance(value, list):
         return f"a list of {len(value)}" if value else "an empty list"
-    text = value if isinstance(value, str) else repr(value)
+    text = str(value) if isinstance(value, str | Decimal) else repr(value)
     if len(text) > _LONGEST:
         text = text[: _LONGEST - 3] + "..."
     return repr(text) if text.strip() != text or not text or not text.isprintable() else text

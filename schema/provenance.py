@@ -65,6 +65,9 @@ def value_as_written(schema: Schema, value: Any) -> str:
     if isinstance(value, list):
         items = deref(schema.get("items", {}))
         return f"[{', '.join(value_as_written(items, item) for item in value)}]"
+    if "x-file" in schema and isinstance(value, dict):
+        rows = f"{value['rows']:,} rows, " if "rows" in value else ""
+        return f"{value['name']} ({rows}{value['sha256'][:19]}…)"
     if "x-quantity" in schema:
         return format_quantity(schema["x-quantity"], value)
     if "x-choice" in schema and isinstance(value, dict):

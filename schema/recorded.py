@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from .digest import canonical_json
 from .phrase import show
-from .table import FileError, json_lines, text_of
+from .table import FileError, json_lines, json_objects
 
 #: what a prompt may be: text, token ids, or messages of {role, content}
 Prompt = str | list[int] | list[dict[str, str]]
 
-_ROLES = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "chatgpt": "assistant",
-          "system": "system"}  # fmt: skip
-_MODALITIES = ("image_url", "image", "input_image", "audio", "input_audio", "video", "video_url")
+#: who speaks in a conversation, by the names that ShareGPT's files give
+_ROLES = {
+    "human": "user", "user": "user", "system": "system",
+    **dict.fromkeys(("gpt", "assistant", "chatgpt", "bing", "bard", "model"), "assistant"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def _jsonl(data: bytes, endpoint: str) -> Iterator[RecordedRequest]:
     for line, row in json_lines(data):
         if ("prompt" in row) == ("messages" in row):
             found = "a row with prompt and messages" if "prompt" in row else "a row without prompt or messages"
-            raise FileError(found, "one of them", f"there are {', '.join(row)[:200] or 'no keys'}", line)
+            raise FileError(found, "one of them", f"there are {', '.join(map(show, row))[:200] or 'no keys'}", line)
         if "messages" in row:
             if endpoint != "chat":
                 raise FileError("messages", "a prompt, which completions take", "or endpoint: chat", line)
@@ -90,27 +91,30 @@ def _messages(value: Any, line: int) -> list[dict[str, str]]:
         raise FileError(f"messages {show(value)}", "a list of {role, content}", line=line)
     messages = []
     for message in value:
-        content = message.get("content") if isinstance(message, dict) else None
+        if not isinstance(message, dict):
+            raise FileError(f"the message {show(message)}", "{role, content}", line=line)
+        role, content = message.get("role"), message.get("content")
+        if role not in ("system", "user", "assistant"):
+            raise FileError(f"a message with the role {show(role)}", "system, user or assistant", line=line)
         if isinstance(content, list):
-            _refuse_modalities(content, line)
-            content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-        if not isinstance(message, dict) or message.get("role") not in ("system", "user", "assistant"):
-            raise FileError(f"the message {show(message)}", "role system, user or assistant", line=line)
+            content = "".join(_text(part, line) for part in content)
         if not isinstance(content, str) or not content:
-            raise FileError(f"the message {show(message)}", "content, as text", line=line)
+            raise FileError(f"a message with the content {show(content)}", "text", line=line)
         _require_unicode(content, line)
-        messages.append({"role": str(message["role"]), "content": content})
+        messages.append({"role": role, "content": content})
     if messages[-1]["role"] != "user":
         raise FileError("messages that do not end with the user's", "a question last", line=line)
     return messages
 
 
-def _refuse_modalities(parts: list[Any], line: int) -> None:
-    for part in parts:
-        kind = part.get("type") if isinstance(part, dict) else None
-        if kind in _MODALITIES or (isinstance(part, dict) and any(name in part for name in _MODALITIES)):
-            name = kind or next(name for name in _MODALITIES if name in part)
-            raise FileError(f"a message with {name}", "text", "prompts that are not text are not supported", line)
+def _text(part: Any, line: int) -> str:
+    """The text of a part of a message's content."""
+    kind, text = (part.get("type"), part.get("text")) if isinstance(part, dict) else (None, None)
+    if kind == "text" and isinstance(text, str):
+        return text
+    hint = "prompts that are not text are not supported" if isinstance(kind, str) and kind != "text" else ""
+    what = show(kind) if isinstance(kind, str) and kind != "text" else show(part)
+    raise FileError(f"a part of a message: {what}", "parts that are text: {type: text, text: …}", hint, line)
 
 
 def _require_unicode(text: str, line: int) -> None:
@@ -129,20 +133,18 @@ def _output(value: Any, line: int) -> int | None:
 
 
 def _sharegpt(data: bytes, endpoint: str) -> Iterator[RecordedRequest | None]:
-    """The first question of each conversation, and what the system was told before it; None where there is none."""
-    for line, row in _conversations(data):
+    """The first question of each conversation, and, for chat, what the system was told before it; None where there is
+    none."""
+    for line, row in json_objects(data):
         turns = row.get("conversations")
         if not isinstance(turns, list):
-            raise FileError("a row without conversations", "conversations: a list of {from, value}", line=line)
+            wanted, hint = "a list of {from, value}", f"there are {', '.join(map(show, row))[:200] or 'no keys'}"
+            raise FileError("a row without a list of conversations", f"conversations: {wanted}", hint, line)
         before: list[dict[str, str]] = []
         for turn in turns:
-            role = _ROLES.get(str(turn.get("from"))) if isinstance(turn, dict) else None
-            value = turn.get("value") if isinstance(turn, dict) else None
-            if role is None or not isinstance(value, str):
-                raise FileError(f"the turn {show(turn)}", "from: human, gpt or system, and a text value", line=line)
+            role, value = _turn(turn, line)
             if role == "assistant" or not value.strip():
                 continue
-            _require_unicode(value, line)
             before.append({"role": role, "content": value})
             if role == "user":
                 break
@@ -150,17 +152,15 @@ def _sharegpt(data: bytes, endpoint: str) -> Iterator[RecordedRequest | None]:
         yield RecordedRequest(before if endpoint == "chat" else before[-1]["content"], None) if asked else None
 
 
-def _conversations(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-    text = text_of(data)
-    if not text.lstrip().startswith("["):
-        yield from json_lines(data)
-        return
-    try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
-        raise FileError("text that is not JSON", "a list of conversations", "", line, column) from None
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict):
-            raise FileError(f"conversation {number}: {show(row)}", "an object", line=1)
-        yield 1, row
+def _turn(turn: Any, line: int) -> tuple[str, str]:
+    """Who says what in a turn of a conversation."""
+    if not isinstance(turn, dict):
+        raise FileError(f"the turn {show(turn)}", "{from, value}", line=line)
+    who, value = turn.get("from"), turn.get("value")
+    role = _ROLES.get(who) if isinstance(who, str) else None
+    if role is None:
+        raise FileError(f"a turn from {show(who)}", "human, gpt or system", line=line)
+    if not isinstance(value, str):
+        raise FileError(f"a turn with the value {show(value)}", "text", line=line)
+    _require_unicode(value, line)
+    return role, value

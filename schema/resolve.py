@@ -162,7 +162,10 @@ def _populations(workload: dict[str, Any], filled: Filled) -> dict[str, Any] | N
 
 
 def _own_objectives(own: dict[str, Any] | None, card: dict[str, Any] | None) -> dict[str, Any] | None:
-    return _objectives({**(card or {}), **own}) if own else None
+    if not own:
+        return None
+    output = {**((card or {}).get("output") or {}), **(own.get("output") or {})}
+    return _objectives({**(card or {}), **own, "output": output})
 
 
 def _objectives(values: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from .defaults import Filled
 from .errors import Problem
 from .phrase import KeyPath
 from .rules_claim import CLAIM_RULES
+from .rules_populations import POPULATION_RULES
 from .rules_requests import REQUEST_RULES
 from .rules_start import START_RULES
 from .rules_system import SYSTEM_RULES
@@ -65,5 +66,6 @@ def _required_by_kind(filled: Filled) -> Iterator[Problem]:
 
 
 RULES: tuple[Rule, ...] = (
-    _required_by_kind, *CLAIM_RULES, *SYSTEM_RULES, *TOKENIZER_RULES, *WORKLOAD_RULES, *REQUEST_RULES, *START_RULES,
+    _required_by_kind, *CLAIM_RULES, *SYSTEM_RULES, *TOKENIZER_RULES, *WORKLOAD_RULES, *REQUEST_RULES,
+    *POPULATION_RULES, *START_RULES,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from .defaults import Filled
 from .errors import Problem
 from .quantity import format_quantity
 
-#: how far the mean of a profile's levels may be from 100%: what rounding of percentages leaves
+#: how far the mean of a profile's levels may be from 100%, and a window from its trace's end: what rounding leaves
 _ROUNDING = 1e-6
 
 
@@ -53,6 +53,22 @@ def _arrivals_have_their_keys(filled: Filled) -> Iterator[Problem]:
         elif needed and not there and process == belongs_to:
             found = f"{process} without {key}"
             yield filled.problem(("workload", "arrivals"), found, f"the key {key}, as in {key}: {_EXAMPLES[key]}")
+    if process == "trace":
+        yield from _trace_has_a_unit(filled)
+
+
+def _trace_has_a_unit(filled: Filled) -> Iterator[Problem]:
+    """A trace's format says the unit of its timestamps, or the card does."""
+    arrivals = ("workload", "arrivals")
+    format_ = filled.get(*arrivals, "format")
+    if format_ == "csv" and not filled.on_card(*arrivals, "unit"):
+        yield filled.problem((*arrivals, "format"), "csv without unit", "the key unit beside it, as in unit: ms")
+    if format_ == "azure" and filled.on_card(*arrivals, "unit"):
+        found = "unit with azure, whose timestamps are wall clocks"
+        yield filled.problem((*arrivals, "unit"), found, "no such key", at_key=True)
+    if format_ not in (None, "mooncake") and filled.on_card(*arrivals, "hash_block"):
+        found, hint = f"hash_block with {format_}", "only mooncake has hash_ids"
+        yield filled.problem((*arrivals, "hash_block"), found, "no such key", hint, at_key=True)
 
 
 def _profile_has_the_load_as_its_mean(filled: Filled) -> Iterator[Problem]:
@@ -85,16 +101,25 @@ def _window_within_trace(filled: Filled) -> Iterator[Problem]:
     """A trace replayed past its end is no longer that trace. (Uncounted requests of the drain begin it anew.)"""
     file, loads = filled.get("workload", "arrivals", "file"), filled.get("workload", "loads")
     parts = [filled.get("workload", "window", part) for part in ("warmup", "measure")]
-    if not isinstance(file, dict) or not loads or None in (*loads, *parts):
+    trace = filled.get("workload", "arrivals", "process") == "trace"
+    if not trace or not isinstance(file, dict) or not loads or None in (*loads, *parts):
+        return
+    path = ("workload", "window", "measure")
+    counts = [part["requests"] for part in parts if "requests" in part]
+    if len(counts) == len(parts):
+        if sum(counts) > file["rows"]:
+            yield filled.problem(
+                path, f"warm-up and window of {sum(counts)} requests", f"at most {file['rows']}, the trace's rows"
+            )
         return
     for load in loads:
         seconds = sum(part["seconds"] if "seconds" in part else part["requests"] / load for part in parts)
         lasts = file["span"] * file["rate"] / load
-        if seconds > lasts:
+        if seconds > lasts * (1 + _ROUNDING):
             found = f"warm-up and window of {format_quantity('duration', round(seconds, 3))}"
-            hint = f"{file['rows']} rows at {load:.4g} req/s last no longer"
-            wanted = f"at most {format_quantity('duration', round(lasts, 3))}, the trace's end"
-            yield filled.problem(("workload", "window", "measure"), found, wanted, hint)
+            hint = f"its {file['rows']} rows at {load:.4g} req/s"
+            wanted = f"at most {format_quantity('duration', round(lasts, 3))}, which the trace lasts"
+            yield filled.problem(path, found, wanted, hint)
             return
 
 

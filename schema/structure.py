@@ -18,6 +18,9 @@ from .phrase import KeyPath, did_you_mean, dotted, holds_secret, show, words
 
 Schema = dict[str, Any]
 
+#: stands in a path for a name of the user's own
+ANY_NAME = "NAME"
+
 
 @cache
 def card_schema() -> Schema:
@@ -46,7 +49,8 @@ def child(schema: Schema, key: str) -> Schema | None:
 
 
 def keys_below(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
-    """Every key of the card below a schema, with its path; items of a list have `[]` in theirs."""
+    """Every key of the card below a schema, with its path; items of a list have `[]` in theirs, and where names are the
+    user's own, NAME stands for each."""
     for name in schema.get("properties", {}):
         below = child(schema, name) or {}
         here = f"{path}.{name}" if path else name
@@ -54,6 +58,18 @@ def keys_below(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
         yield from keys_below(below, here)
         if "items" in below:
             yield from keys_below(deref(below["items"]), f"{here}[]")
+    named = named_below(schema)
+    if named is not None:
+        here = f"{path}.{ANY_NAME}" if path else ANY_NAME
+        yield here, named
+        yield from keys_below(named, here)
+
+
+def named_below(schema: Schema) -> Schema | None:
+    """The schema of mappings whose names are the user's own (populations); None where there are none."""
+    free = schema.get("additionalProperties", False)
+    below = deref(free) if isinstance(free, dict) else {}
+    return below if "properties" in below else None
 
 
 def normalise(node: Node, schema: Schema, problems: list[Problem], path: KeyPath = ()) -> Node:
@@ -140,6 +156,8 @@ def _finding(error: Any, path: KeyPath, root: Node) -> Problem:
     what, hint = _standard(keyword, wanted, value, error.schema)
     node = root.at(path)
     shown = show(node.written if node is not None and node.written else value, path)
+    if keyword in ("minProperties", "maxProperties"):
+        shown = f"a mapping of {len(value)}"
     if keyword == "type" and isinstance(value, str) and not holds_secret(path):
         shown = f"the text {shown}"
     return Problem(*locate(root, path), dotted(path), shown, what, hint)
@@ -154,7 +172,9 @@ def _standard(keyword: str, wanted: Any, value: Any, schema: Schema) -> tuple[st
     if keyword == "type":
         types: Iterable[str] = [wanted] if isinstance(wanted, str) else wanted
         if "x-words" in schema:
-            return words(schema["x-words"]), ""
+            from .keywords import word_options
+
+            return words(word_options(schema)), ""
         quote = "string" in types and isinstance(value, bool | int | float)
         return " or ".join(_TYPES[t] for t in types), "put it in quotes" if quote else ""
     if keyword == "pattern":
@@ -168,6 +188,9 @@ def _standard(keyword: str, wanted: Any, value: Any, schema: Schema) -> tuple[st
         "exclusiveMinimum": f"more than {wanted}",
         "maximum": f"at most {wanted}",
         "minItems": f"at least {wanted} of them",
+        "maxItems": f"at most {wanted} of them",
+        "minProperties": f"at least {wanted} of them",
+        "maxProperties": f"at most {wanted} of them",
         "minLength": "some text" if wanted == 1 else f"at least {wanted} characters",
         "maxLength": f"at most {wanted} characters",
         "uniqueItems": "each one once",

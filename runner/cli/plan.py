@@ -14,6 +14,7 @@ from ..analysis_process import Analysis, installed_revision
 from ..people import people_time
 from ..plan.duration import Duration, plan_duration, require_budget, require_size
 from ..plan.plan import Plan, make_plan
+from .warn import show_warnings, warnings_as_json
 
 
 @click.command(name="plan", help="Show cells, order, duration, requests and what can be detected; run nothing.")
@@ -23,12 +24,15 @@ from ..plan.plan import Plan, make_plan
 def command(path: Path, as_json: bool, seed: int | None) -> None:
     """Print the plan of a card."""
     card = load_card(path, installed_revision=installed_revision())
+    if not as_json:
+        show_warnings(card)
     require_size(card.resolved)
     plan = make_plan(card.resolved, card.digest, seed, inputs=card.inputs)
     duration = plan_duration(card.resolved)
     power = _power(card.resolved)
     if as_json:
-        click.echo(json.dumps({**plan.as_json(), "duration": duration.__dict__, "power": power}, indent=1))
+        more = {"duration": duration.__dict__, "power": power, "warnings": warnings_as_json(card)}
+        click.echo(json.dumps({**plan.as_json(), **more}, indent=1))
     else:
         click.echo(render_card(card))
         click.echo("\n".join(_lines(plan, duration, power)))

@@ -22,6 +22,7 @@ from ..plan.duration import plan_duration, require_budget, require_size
 from ..plan.plan import Plan, make_plan, write_plan
 from ..progress import Progress
 from .finish import analyse_and_render, headline
+from .warn import show_warnings
 
 
 @click.command(
@@ -45,7 +46,9 @@ def command(card: Path | None, out: Path, resume: Path | None) -> None:
         execute(bundle, plan, log, resumed=True)
         return
     assert card is not None
-    run_card(load_card(card, installed_revision=installed_revision()), card, out)
+    loaded = load_card(card, installed_revision=installed_revision())
+    show_warnings(loaded)
+    run_card(loaded, card, out)
 
 
 def run_card(card: Card, source: Path, out: Path, seed: int | None = None, seed_source: str = "card") -> Bundle:

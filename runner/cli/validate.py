@@ -12,6 +12,7 @@ import click
 
 from ...schema.card import load_card
 from ...schema.errors import EXIT_INPUT, CardError
+from .warn import show_warnings, warnings_as_json
 
 
 @click.command(name="validate", help="Check cards; show every error with its place. Exit 2 if there is any.")
@@ -23,7 +24,12 @@ def command(cards: tuple[Path, ...], as_json: bool) -> None:
     for path in cards:
         try:
             card = load_card(path)
-            results.append({"file": str(path), "valid": True, "digest": card.digest, "problems": []})
+            warnings = warnings_as_json(card)
+            results.append(
+                {"file": str(path), "valid": True, "digest": card.digest, "problems": [], "warnings": warnings}
+            )
+            if not as_json:
+                show_warnings(card)
         except CardError as error:
             results.append({"file": str(path), "valid": False, "problems": [asdict(p) for p in error.problems]})
             if not as_json:

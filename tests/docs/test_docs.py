@@ -9,6 +9,7 @@ import pytest
 from benchcard.runner.cli import COMMANDS, group
 from benchcard.schema.card import load_card
 from benchcard.schema.errors import EXIT_AUDIT_FAILED, EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED, EXIT_SYSTEM
+from benchcard.schema.structure import card_schema
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -42,10 +43,19 @@ def test_every_card_validates(card: Path) -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    for document in ROOT.glob("*.md"):
+    for document in [*ROOT.glob("*.md"), *(ROOT / "cards").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
             if not target.startswith("http"):
-                assert (ROOT / target).exists(), f"{document.name}: {target}"
+                assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_every_format_of_a_file_is_described() -> None:
+    text = (ROOT / "cards" / "FILES.md").read_text()
+    workload = card_schema()["properties"]["workload"]["properties"]
+    requests = workload["requests"]["properties"]
+    for place in (workload["arrivals"], requests["file"], requests["pairs"]):
+        for format_ in place["properties"]["format"]["enum"]:
+            assert f"`{format_}`" in text, format_
 
 
 def test_every_package_folder_is_installed() -> None:

@@ -55,7 +55,7 @@ keys below it:
 def test_a_page_of_what_is_not_yet_supported() -> None:
     assert "status:   not yet supported: A/A blocks" in explain("method.aa")
     assert "status:   not yet supported: quality gates" in explain("quality")
-    assert "status:   not yet supported: arrivals replayed from a trace" in explain("workload.arrivals.process")
+    assert "status:   not yet supported: prompts that are not text" in explain("workload.modality")
 
 
 @pytest.mark.parametrize("path", KEYS)
@@ -70,6 +70,40 @@ def test_indexes_do_not_matter() -> None:
     assert explain("guards[0].at") == explain("guards[].at") == explain("guards.at")
 
 
+def test_keys_of_what_has_a_name_of_the_users_own() -> None:
+    assert explain("workload.populations.chat.share") == (
+        """\
+workload.populations.NAME.share
+
+Its share of the requests; each is drawn by itself, and the shares add up to 100%.
+
+Guards against: A mix that drifts from the declared one, because a kind that is slow comes less
+often.
+
+value:    a percentage such as 5%, more than 0%, less than 100%
+"""
+    )
+    assert explain("workload.populations.NAME.share") == explain("workload.populations.chat.share")
+    for path in ("lengths.output.sigma", "sampling.top_p", "objectives.ttft.at_most"):
+        assert explain(f"workload.populations.chat.{path}").startswith(f"workload.populations.NAME.{path}\n")
+
+
+def test_the_page_of_populations_has_the_keys_of_one() -> None:
+    assert explain("workload.populations") == (
+        """\
+workload.populations
+
+Kinds of request, by name, that are mixed and reported apart. What one does not name itself is as in
+`requests`, `sampling`, `priority` and `objectives`.
+
+Guards against: An average over two kinds of traffic in which one gets better and the other worse.
+
+keys below it:
+  NAME                 A kind of request.
+"""
+    )
+
+
 def test_a_flag_is_explained_by_where_it_stands() -> None:
     assert explain("system.flags.max-num-seqs") == explain("system.flags")
 
@@ -79,7 +113,13 @@ def test_a_flag_is_explained_by_where_it_stands() -> None:
     [
         ("workload.windw.drain", "(did you mean workload.window.drain?)"),
         ("drain", "(did you mean workload.window.drain?)"),
-        ("think-time", "(did you mean workload.arrivals.think_time?)"),
+        ("think", "(did you mean workload.requests.conversations.think?)"),
+        (
+            "think-time",
+            "(did you mean workload.arrivals.think_time or workload.requests.conversations.think_time?)",
+        ),
+        ("workload.populations.chat.shar", "(did you mean workload.populations.NAME.share?)"),
+        ("workload.populations.chat.lengths.inptu", "(did you mean workload.populations.NAME.lengths.input?)"),
         ("system.wibble", "found the unknown key system.wibble; wanted a key of the card"),
         ("", "found the unknown key ''; wanted a key of the card"),
     ],

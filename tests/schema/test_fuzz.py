@@ -12,7 +12,7 @@ from benchcard.schema.errors import CardError, Problem
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-CARDS = sorted((Path(__file__).parent / "cards").glob("*.yaml"))
+CARDS = [*sorted((Path(__file__).parent / "cards").glob("*.yaml")), Path(__file__).parent / "files" / "everything.yaml"]
 TEXTS = [path.read_bytes() for path in CARDS]
 PIECES = [
     piece.encode() for piece in ["{", "}", "[", "]", ":", "#", "'", '"', "|", ">", "%", "~", "no", "1e3", "-1", "*a"]
@@ -44,14 +44,21 @@ def problems_of(path: Path) -> list[Problem]:
     return []
 
 
+FILES = {file.name: file.read_bytes() for file in CARDS[-1].parent.iterdir() if file != CARDS[-1]}
+
+
 def check(path: Path, data: bytes) -> None:
     path.write_bytes(data)
+    for name, content in FILES.items():
+        if not (path.parent / name).exists():
+            (path.parent / name).write_bytes(content)
     problems = problems_of(path)
     if problems:
         lines = data.count(b"\n") + data.count(b"\r") + data.count(b"\xc2\x85") + data.count(b"\xe2\x80") + 1
         for problem in problems:
-            assert problem.file == str(path) or problem.path == "extends"
-            assert 1 <= problem.line <= lines + 1
+            beside = problem.file in [str(path.parent / name) for name in [*FILES, "card.yaml"]] and not problem.path
+            assert problem.file == str(path) or problem.path == "extends" or beside
+            assert 1 <= problem.line <= lines + 1 or beside
             assert problem.column >= 1
             assert problem.found
             assert problem.wanted

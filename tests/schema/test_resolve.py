@@ -131,6 +131,94 @@ def test_urls_that_are_none_are_refused(tmp_path: Path, url: str) -> None:
         resolved(tmp_path, text)
 
 
+class TestPopulations:
+    """What a population does not name is as in the workload."""
+
+    OVER = """\
+extends: base.yaml
+workload:
+  priority: none
+  sampling: {temperature: 0.5, top_p: 0.9}
+  requests: {prefix: {documents: 3, tokens: 64}}
+  populations:
+    chat: {share: 75%}
+    documents:
+      share: 25%
+      lengths: {input: 900, output: 8}
+      prefix: {documents: unlimited, tokens: 200}
+      sampling: {temperature: 0.0}
+      objectives: {e2e: {at_most: 9 s}, output: {min_tokens: 4}}
+objectives: {output: {finish: [stop]}}
+"""
+
+    def test_one_that_names_nothing(self, tmp_path: Path) -> None:
+        card = resolved(tmp_path, self.OVER, base=GOOD)
+        assert card["workload"]["populations"]["chat"] == {
+            "share": 0.75,
+            "share_by_level": None,
+            "lengths": {
+                "input": {"median": 64.0, "sigma": 0.0},
+                "output": {"median": 60.0, "sigma": 0.5},
+                "correlation": 0.0,
+            },
+            "prefix": {"documents": 3, "tokens": 64, "choice": {"law": "uniform", "exponent": None}},
+            "priority": "none",
+            "sampling": {
+                "temperature": 0.5, "ignore_eos": True, "seed": None, "top_p": 0.9, "top_k": None, "json_schema": None,
+            },
+            "objectives": None,
+        }  # fmt: skip
+
+    def test_one_that_names_much(self, tmp_path: Path) -> None:
+        card = resolved(tmp_path, self.OVER, base=GOOD)
+        assert card["workload"]["populations"]["documents"] == {
+            "share": 0.25,
+            "share_by_level": None,
+            "lengths": {
+                "input": {"median": 900.0, "sigma": 0.0},
+                "output": {"median": 8.0, "sigma": 0.0},
+                "correlation": 0.0,
+            },
+            "prefix": {"documents": None, "tokens": 200, "choice": {"law": "uniform", "exponent": None}},
+            "priority": "none",
+            "sampling": {
+                "temperature": 0.0, "ignore_eos": True, "seed": None, "top_p": 0.9, "top_k": None, "json_schema": None,
+            },
+            "objectives": {
+                "success": True,
+                "ttft": {"at_most": 0.06},
+                "e2e": {"at_most": 9.0},
+                "output": {"finish": ["stop"], "min_tokens": 4},
+            },
+        }  # fmt: skip
+
+    def test_shares_in_each_level(self, tmp_path: Path) -> None:
+        over = """\
+extends: base.yaml
+workload:
+  arrivals: {process: profile, levels: [50%, 150%], period: 10 s}
+  populations: {chat: {share_by_level: [90%, 40%]}, batch: {share_by_level: [10%, 60%]}}
+"""
+        populations = resolved(tmp_path, over, base=GOOD)["workload"]["populations"]
+        assert [own["share_by_level"] for own in populations.values()] == [[0.9, 0.4], [0.1, 0.6]]
+        assert [own["share"] for own in populations.values()] == [None, None]
+
+
+def test_conversations_and_a_warm_cache(tmp_path: Path) -> None:
+    over = """\
+extends: base.yaml
+workload:
+  window: {warmup: 1 s, measure: 8 s}
+  requests: {prefix: {documents: 2, tokens: 32}, conversations: {turns: [1, 5], think_time: 2 s}}
+  cache_state: {warm: documents}
+"""
+    workload = resolved(tmp_path, over, base=GOOD)["workload"]
+    assert workload["requests"]["conversations"] == {"turns": [1, 5], "think_time": 2.0, "think": "fixed"}
+    assert workload["cache_state"] == {"warm": "documents"}
+    fixed = resolved(tmp_path, over.replace("[1, 5]", "3"), base=GOOD)["workload"]
+    assert fixed["requests"]["conversations"]["turns"] == 3
+
+
 class TestExtends:
     """A card laid over another one."""
 
