@@ -14,6 +14,7 @@ from .node import Node, locate
 from .phrase import KeyPath, dotted
 from .quantity import parse
 from .structure import Schema, card_schema, child, deref, normalise
+from .trace import HASH_BLOCK
 from .values import base_url, law_of_choice, page_url
 
 #: the place of a default
@@ -170,6 +171,8 @@ def _computed(filled: Filled) -> None:
     for key in [key for key in arrivals if key != "process"]:
         if key != "think_time" or arrivals.get("process") != "closed":
             filled.forget(("workload", "arrivals", key))
+    if arrivals.get("format") == "mooncake":
+        filled.default(("workload", "arrivals", "hash_block"), HASH_BLOCK)
     restart = filled.get("system", "launch", "restart")
     if filled.engine != "openai" and restart is not None:
         filled.default(("system", "launch", "idle"), None if restart == "never" else "stopped")

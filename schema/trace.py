@@ -21,6 +21,8 @@ from .table import FileError, csv_rows, json_lines
 
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _OWN_UNIT = {"mooncake": "ms", "burstgpt": "s"}
+#: tokens that one of mooncake's hash_ids stands for, where the card does not say
+HASH_BLOCK = 512
 #: a mean gap beyond this is no traffic: the timestamps are in a smaller unit than they are read in
 _LONGEST_MEAN_GAP_NS = 100 * 10**9
 #: the most tokens of a request
@@ -219,8 +221,9 @@ def _ids(value: Any, line: int, tokens: int, block: int | None) -> tuple[int, ..
     )
     if not whole:
         raise FileError(f"hash_ids {show(value)}", "a list of whole numbers", line=line)
-    if block is not None and len(value) > -(-tokens // block):
-        wanted = f"at most {-(-tokens // block)}, of {block} tokens each"
+    blocks = None if block is None else -(-tokens // block)
+    if value and blocks is not None and len(value) != blocks:
+        wanted = f"{blocks}, of {block} tokens each, or none"
         hint = "the last may be shorter; the card's hash_block says how long the others are"
         raise FileError(f"{len(value)} hash_ids for {tokens} prompt tokens", wanted, hint, line)
     return tuple(value)

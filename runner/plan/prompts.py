@@ -24,8 +24,6 @@ Tokens = npt.NDArray[np.int32]
 _WORTH_A_PROCESS = 50_000
 #: The first tokens of a prompt are replaced by the arm's own where two arms share a server, at equal length.
 SALT_TOKENS = 4
-#: tokens that one of mooncake's hash_ids stands for, where the card does not say
-HASH_BLOCK = 512
 
 
 class Prompts:
@@ -41,7 +39,7 @@ class Prompts:
             self._recorded = inputs.recorded(file["path"], file["format"], workload["endpoint"]).requests
         replayed = workload["requests"].get("from") == "trace"
         self._trace = inputs.trace(facts["file"], facts["format"], facts.get("unit")) if replayed else None
-        self._hash_block = facts.get("hash_block") or HASH_BLOCK
+        self._hash_block = int(facts.get("hash_block") or 1)
         self._card, self._inputs = card, inputs
 
     @property

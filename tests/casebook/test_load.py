@@ -1,4 +1,4 @@
-"""Casebook 31, 38, 42, 59: the load that was asked for is the load that was given."""
+"""Casebook 31, 32, 35, 38, 42, 43, 59: the load that was asked for is the load that was given."""
 
 from __future__ import annotations
 
@@ -89,6 +89,29 @@ def test_32_waiting_for_a_slot_is_in_the_latency(tmp_path: Path) -> None:
     assert max(waits) >= 2.8e9
     assert np.mean(ends) >= 1.9e9
     assert np.mean(waits) <= np.mean(server.arrivals) - np.mean([row["scheduled"] for row in rows])
+
+
+def test_43_the_warm_up_keeps_the_cap_and_the_schedule_says_what_counts(tmp_path: Path) -> None:
+    """Two slots from the first request on. A request counts by when it was scheduled: the ones that were scheduled in the
+    warm-up (100 ms) and ran, or even began, inside the window do not; those that were scheduled inside and ended after it
+    do."""
+    slow = stream((60, content("a") + FIN + usage(1) + DONE))
+    window = {"warmup": {"seconds": 0.1}, "measure": {"seconds": 0.2}, "drain": 1.0}
+    with ScriptedServer(lambda n: slow) as server:
+        rows, load = drive(server.port, tmp_path, [20.0 * k for k in range(20)], in_flight=2, window=window)
+    assert load.peak_in_flight == 2
+    sent = [(at, 1) for at in server.arrivals] + [(times[0], -1) for times in server.sent.values()]
+    assert max(np.cumsum([step for _, step in sorted(sent)])) <= 2
+    due = [(row["scheduled"] - load.load_start) / 1e6 for row in rows]
+    assert [row["phase"] for row in rows] == [
+        "warmup" if at < 100 else "measure" if at < 300 else "drain" for at in due
+    ]
+    assert load.window_start is not None
+    assert load.window_end is not None
+    assert any(row["phase"] == "warmup" and row["sent"] >= load.window_start for row in rows)
+    late = [row for row in rows if row["phase"] == "measure" and row["end"] >= load.window_end]
+    assert late
+    assert {row["outcome"] for row in late} == {"ok"}
 
 
 @pytest.mark.parametrize(("burstiness", "cv"), [(0.5, 2**0.5), (1.0, 1.0), ("infinite", 0.0)])

@@ -82,11 +82,12 @@ class TestMooncake:
     """JSON lines in milliseconds, with ids of shared blocks."""
 
     def test_rows_of_one_moment_and_a_partial_last_block(self) -> None:
-        text = row(27482, 33, 5, "[0, 1, 2]") + row(27482, 32, 6, "[0, 3]") + row(30535, 7, 7, "[]") + row(30535)
+        text = row(27482, 33, 5, "[0, 1, 2]") + row(27482, 32, 6, "[0, 3]") + row(30535, 7, 7, "[]")
+        text += row(30535, 40, 5, "[1, 4, 5]")
         trace = read(text, "mooncake", hash_block=16)
         assert list(trace.offsets) == [0, 0, 3_053_000_000, 3_053_000_000]
         assert list(trace.input_tokens) == [33, 32, 7, 40]
-        assert trace.hash_ids == [(0, 1, 2), (0, 3), (), (1,)]
+        assert trace.hash_ids == [(0, 1, 2), (0, 3), (), (1, 4, 5)]
         assert trace.mean_output == 5.75  # (5 + 6 + 7 + 5) / 4
         assert trace.rate == 3 / 3.053
 
@@ -95,10 +96,11 @@ class TestMooncake:
         text += '{"x":0.5,"timestamp":1,"input_length":1,"output_length":2}'
         assert read(text, "mooncake").hash_ids == [(), ()]
 
-    def test_more_ids_than_blocks(self) -> None:
-        said = refusal(row(0, 33, 5, "[0, 1, 2]") + row(1, 32, 5, "[0, 1, 2]"), "mooncake", hash_block=16)
+    @pytest.mark.parametrize(("tokens", "wanted"), [(32, 2), (49, 4)])
+    def test_more_ids_than_blocks_or_fewer(self, tokens: int, wanted: int) -> None:
+        said = refusal(row(0, 33, 5, "[0, 1, 2]") + row(1, tokens, 5, "[0, 1, 2]"), "mooncake", hash_block=16)
         assert said == (
-            "2:1: 3 hash_ids for 32 prompt tokens; wanted at most 2, of 16 tokens each "
+            f"2:1: 3 hash_ids for {tokens} prompt tokens; wanted {wanted}, of 16 tokens each, or none "
             "(the last may be shorter; the card's hash_block says how long the others are)"
         )
 
