@@ -92,9 +92,9 @@ def test_32_waiting_for_a_slot_is_in_the_latency(tmp_path: Path) -> None:
 
 
 def test_43_the_warm_up_keeps_the_cap_and_the_schedule_says_what_counts(tmp_path: Path) -> None:
-    """Two slots from the first request on. A request counts by when it was scheduled: the ones that were scheduled in the
-    warm-up (100 ms) and ran, or even began, inside the window do not; those that were scheduled inside and ended after it
-    do."""
+    """Two slots from the first request on. A request counts by when it was scheduled: the ones that were scheduled in
+    the warm-up (100 ms) and ran, or even began, inside the window do not; those that were scheduled inside and ended
+    after it do."""
     slow = stream((60, content("a") + FIN + usage(1) + DONE))
     window = {"warmup": {"seconds": 0.1}, "measure": {"seconds": 0.2}, "drain": 1.0}
     with ScriptedServer(lambda n: slow) as server:
