@@ -14,6 +14,7 @@ import polars as pl
 
 from .checks import CheckResult, check_cell
 from .goodput import Judgement, judge
+from .issued import Issued, issued
 from .lengths import OutputLengths, PromptLengths, output_lengths, prompt_lengths
 from .metrics import Measured, Value, measure
 from .quantities import Quantities, output_tokens, quantities
@@ -62,6 +63,7 @@ class CellResult:
     again: int
     prompts: PromptLengths
     outputs: OutputLengths
+    issued: Issued
     cached: CachedShare
     told: Told | None
     steady: SteadyCell
@@ -185,7 +187,7 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
         cell, check_cell(view), measure(measured), judgement, measured.window_s, _curves(found), _other_count(attempts),
         _short(attempts) if (bundle.card["workload"].get("sampling") or {}).get("ignore_eos") else 0,
         attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts), output_lengths(attempts),
-        cached_share(events, attempts, server), told(view),
+        issued(attempts), cached_share(events, attempts, server), told(view),
         steady_cell(attempts, found.each["ttft"], float(bundle.card["analysis"]["confidence"])),
         None if cold is None else cold.started,
     )  # fmt: skip

@@ -13,6 +13,7 @@ from . import reuse, start_words, steady_loads, turns, wording
 from .card import ARMS
 from .cells import Reading
 from .instrument import measuring_client
+from .issued import in_words as in_words_issued
 from .lengths import in_words, outputs_in_words
 from .read import Bundle
 from .records import Record
@@ -34,6 +35,7 @@ def conditions(reading: Reading) -> list[Record]:
         _row("workload", workload(card)),
         *cold_start(reading),
         _row("arrivals", arrivals(card)),
+        _row("arrivals as made", in_words_issued(cell.issued for cell in reading.used()), "observed"),
         _row("loads", wording.loads(card["workload"]["loads"], card["workload"]["load_kind"])),
         _row("cache state", cache_state(card["workload"].get("cache_state"))),
         _row("window", window(card)),

@@ -132,7 +132,8 @@ def test_delivered_lengths_have_the_declared_correlation(tmp_path: Path) -> None
     found = run(
         tmp_path,
         "  arrivals: closed\n  concurrency: [32]\n  window: {warmup: 32 requests, measure: 1000 requests, drain: 5 s}\n"
-        "  requests:\n    lengths:\n      {input: {median: 200, sigma: 0.4}, output: {median: 40, sigma: 0.5}, correlation: 0.6}",
+        "  requests:\n    lengths:\n      input: {median: 200, sigma: 0.4}\n      output: {median: 40, sigma: 0.5}\n"
+        "      correlation: 0.6",
     )
     counted = events(found).filter((pl.col("phase") == "measure") & (pl.col("outcome") == "ok"))
     for cell in counted.partition_by("cell"):
