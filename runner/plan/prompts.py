@@ -22,6 +22,8 @@ Key = tuple[int, int]
 Tokens = npt.NDArray[np.int32]
 #: so many prompts are worth the start of another process
 _WORTH_A_PROCESS = 50_000
+#: of one load point so many are a part: to begin one, its requests are planned again
+_PART = 200_000
 #: The first tokens of a prompt are replaced by the arm's own where two arms share a server, at equal length.
 SALT_TOKENS = 4
 
@@ -104,21 +106,25 @@ def prompt_digests(
     if cores < 2:
         prompts = Prompts(card, seed, inputs)
         return {key: [prompts.digest(key, request) for request in rows] for key, rows in requests.items()}
-    parts = [(key, first) for key, rows in requests.items() for first in range(0, len(rows), _WORTH_A_PROCESS)]
+    parts = [
+        (key, first, min(first + _PART, len(rows)))
+        for key, rows in requests.items()
+        for first in range(0, len(rows), _PART)
+    ]
     found: dict[Key, list[str]] = {key: [] for key in requests}
     # Spawned, not forked: a fork of a process with threads may wait for ever on a lock that nobody holds.
     with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
-        work = pool.map(_part, *zip(*((card, seed, key, first, inputs) for key, first in parts), strict=True))
-        for (key, _), digests in zip(parts, work, strict=True):
+        work = pool.map(_part, *zip(*((card, seed, *part, inputs) for part in parts), strict=True))
+        for (key, *_), digests in zip(parts, work, strict=True):
             found[key] += digests
     return found
 
 
-def _part(card: dict[str, Any], seed: int, key: Key, first: int, inputs: Inputs = NO_INPUTS) -> list[str]:
-    """In a process of its own: a part of a load point's prompts. It plans the requests again, which is cheaper than
-    being sent them."""
+def _part(card: dict[str, Any], seed: int, key: Key, first: int, end: int, inputs: Inputs = NO_INPUTS) -> list[str]:
+    """In a process of its own: the prompts of a load point from `first` to `end`. It plans the requests again, which is
+    cheaper than being sent them."""
     prompts = Prompts(card, seed, inputs)
-    rows = plan_requests(card, seed, *key, inputs)[first : first + _WORTH_A_PROCESS]
+    rows = plan_requests(card, seed, *key, inputs)[first:end]
     return [prompts.digest(key, request) for request in rows]
 
 

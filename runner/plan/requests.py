@@ -67,6 +67,7 @@ def plan_requests(
     kinds = kinds_of(workload, key, planned)
     lengths = _lengths(workload, key, planned, kinds, inputs)
     words = Words.from_card(card, inputs)
+    least, least_turn = words.least_input, words.least_turn if any(slot.turn for slot in planned) else 0
     groups = _documents(workload, key, planned, kinds)
     thinks = _think_times(workload["requests"].get("conversations"), key, len(planned))
     requests: list[PlannedRequest] = []
@@ -77,7 +78,7 @@ def plan_requests(
             assert before.input_tokens is not None
             group, prefix = before.prefix_group, before.prefix_tokens
         # A chat template and one word: no prompt is shorter.
-        own = max(own, words.least_input if before is None else words.least_turn)
+        own = max(own, least if before is None else least_turn)
         history = 0 if before is None else (before.input_tokens or 0) + before.output_tokens - prefix
         requests.append(
             PlannedRequest(

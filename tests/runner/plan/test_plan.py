@@ -221,12 +221,11 @@ def test_the_digest_of_a_planned_prompt_is_that_of_its_tokens(card: dict[str, An
         assert text.digest((1, 1), alone) == prompt_digest(text.tokens((1, 1), alone))
 
 
-def test_the_parts_that_processes_take_are_the_whole(card: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_parts_that_processes_take_are_the_whole(card: dict[str, Any]) -> None:
     """Parts of 7 prompts against all of them one after another."""
     requests = {(block, 1): plan_requests(card, 11, block, 1) for block in (1, 2)}
     alone = prompts.prompt_digests(card, 11, requests)
-    monkeypatch.setattr(prompts, "_WORTH_A_PROCESS", 7)
-    parts = [prompts._part(card, 11, (1, 1), first) for first in range(0, len(requests[1, 1]), 7)]
+    parts = [prompts._part(card, 11, (1, 1), first, first + 7) for first in range(0, len(requests[1, 1]), 7)]
     assert [digest for part in parts for digest in part] == alone[1, 1]
     assert all(len(part) <= 7 for part in parts)
 
@@ -241,6 +240,7 @@ def test_a_plan_of_many_requests_is_the_same_on_one_core_and_on_two(
     small = card | {"workload": workload}
     requests = {(1, 1): plan_requests(small, 11, 1, 1)}
     assert len(requests[1, 1]) > 2 * prompts._WORTH_A_PROCESS
+    monkeypatch.setattr(prompts, "_PART", 50_000)
     monkeypatch.setattr(prompts.os, "sched_getaffinity", lambda _: {0, 1})
     several = prompts.prompt_digests(small, 11, requests)
     monkeypatch.setattr(prompts.os, "sched_getaffinity", lambda _: {0})

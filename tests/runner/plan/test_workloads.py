@@ -72,11 +72,7 @@ def test_a_plan_is_a_function_of_card_and_seed_and_blocks_share_nothing(seed: in
     assert requests == {key: plan_requests(card, seed, *key) for key in keys}
     whole = prompt_digests(card, seed, requests)
     some = keys[0]
-    size, prompts._WORTH_A_PROCESS = prompts._WORTH_A_PROCESS, 7
-    try:
-        parts = [prompts._part(card, seed, some, first) for first in range(0, len(requests[some]), 7)]
-    finally:
-        prompts._WORTH_A_PROCESS = size
+    parts = [prompts._part(card, seed, some, first, first + 7) for first in range(0, len(requests[some]), 7)]
     assert [digest for part in parts for digest in part] == whole[some]
     seen = Counter(digest for digests in whole.values() for digest in set(digests))
     assert max(seen.values()) == 1
