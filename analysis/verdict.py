@@ -33,6 +33,7 @@ def verdict(reading: Reading) -> Record:
     found = decide(reading, effects, guards, evidence, confounded(bundle))
     metric = METRICS[claim["metric"]]
     named = {key: claim[key] for key in ("metric", "direction", "threshold", "scope", "at")}
+    named |= {} if claim.get("population") is None else {"population": claim["population"]}
     document: dict[str, Any] = {
         "verdict_version": VERDICT_VERSION,
         **output.header(card, bundle.plan, bundle.run),
@@ -68,7 +69,7 @@ def guard_rows(reading: Reading) -> list[Record]:
 
 
 def _guard(reading: Reading, row: Record, load_point: int, confidence: float) -> GuardResult:
-    both = pairs(reading, row["metric"], load_point)
+    both = pairs(reading, row["metric"], load_point, row.get("population"))
     if both.reason is not None:
         return undefined(len(both.blocks), both.reason)
     if not reading.complete:
@@ -89,6 +90,7 @@ def _guard_row(row: Record, at: float, load_point: int, result: GuardResult) -> 
 
     return {
         "metric": row["metric"],
+        **({} if row.get("population") is None else {"population": row["population"]}),
         "unit": METRICS[row["metric"]].unit,
         "load_point": load_point,
         "load": at,

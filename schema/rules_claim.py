@@ -155,14 +155,23 @@ def _loads_once(filled: Filled) -> Iterator[Problem]:
                     yield filled.problem((*path, "at", index), found, "each load once")
 
 
+def _limits_latency(filled: Filled, *path: str) -> bool:
+    """Whether objectives on the card (or what stands there in their place) hold more than success and output."""
+    objectives = filled.root.at(path)
+    return objectives is not None and (
+        not isinstance(objectives.value, dict) or bool(set(objectives.mapping) - {"success", "output"})
+    )
+
+
 def _objectives_for_goodput(filled: Filled) -> Iterator[Problem]:
     """Without a latency objective every reply is good, and goodput is throughput under another name."""
-    objectives = filled.root.mapping.get("objectives")
-    if objectives is not None and (
-        not isinstance(objectives.value, dict) or set(objectives.mapping) - {"success", "output"}
-    ):
+    if _limits_latency(filled, "objectives"):
         return
+    populations = list(filled.get("workload", "populations") or {})
     for path, statement in _statements(filled):
+        named = [statement["population"]] if statement.get("population") else populations
+        if named and all(_limits_latency(filled, "workload", "populations", name, "objectives") for name in named):
+            continue
         if statement.get("metric") in ("goodput", "attainment"):
             wanted = "objectives such as ttft: {at_most: 600 ms}"
             hint = "good means that every objective is met"
