@@ -12,6 +12,7 @@ from . import output
 from .cells import CellResult, Reading
 from .conditions import conditions
 from .metrics import METRICS
+from .population_rows import population_rows
 from .records import Record
 from .tables import all_metric_rows, attribution_rows, block_rows, mean_and_stdev, summary_rows, validity
 
@@ -51,6 +52,7 @@ def baseline(reading: Reading) -> Record:
         "attribution": attribution_rows(reading),
         "summary": summary_rows(reading),
         "metrics": all_metric_rows(reading),
+        **population_rows(reading),
     }
     return document
 

@@ -7,7 +7,7 @@ reason).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import reuse, turns, wording
@@ -15,6 +15,8 @@ from .card import ARMS
 from .cells import Reading
 from .instrument import measuring_client
 from .lengths import in_words, outputs_in_words
+from .population_rows import mix, mix_in_words
+from .populations import declared
 from .read import Bundle
 from .records import Record
 
@@ -36,6 +38,7 @@ def conditions(reading: Reading) -> list[Record]:
         _row("cache state", cache_state(card["workload"].get("cache_state"))),
         _row("window", window(card)),
         _row("objectives", objectives(card)),
+        *_populations(reading),
         _row("token counts", token_counts(reading), "observed"),
         _row("prompt lengths", in_words(cell.prompts for cell in reading.used()), "observed"),
         _row("output lengths", outputs_in_words(cell.outputs for cell in reading.used()), "observed"),
@@ -73,6 +76,22 @@ def _row(name: str, value: str, source: str = "declared") -> Record:
 def _conversations(reading: Reading) -> list[Record]:
     text = turns.in_words(cell.told for cell in reading.used())
     return [] if text is None else [_row("conversations", text, "observed")]
+
+
+def _populations(reading: Reading) -> list[Record]:
+    """The mix, declared and delivered, and what each population is; nothing without populations."""
+    text = mix(reading)
+    rows = [] if text is None else [_row("mix", text, "observed")]
+    for name, own in declared(reading.bundle.card).items():
+        text = ", ".join(requests(own.get("lengths") or {}, own.get("prefix"))) or "requests of the workload"
+        text += f"; objectives: {objectives(own)}" if own.get("objectives") else ""
+        rows.append(_row(f"population {name}", text))
+    return rows
+
+
+def reversal_conditions(texts: Sequence[str]) -> list[Record]:
+    """What the treatment made better for one population and worse for another: no average of them holds for either."""
+    return [_row("reversed between populations", text, "observed") for text in texts]
 
 
 def sent_again(reading: Reading) -> list[Record]:
@@ -156,22 +175,32 @@ def cache_state(value: Any) -> str:
 def workload(card: Record) -> str:
     """Endpoint, lengths and shared prefixes."""
     work = card["workload"]
-    requests = work.get("requests") or {}
+    described = work.get("requests") or {}
+    endpoint = str(work.get("endpoint", "requests"))
+    if declared(card):
+        return f"{endpoint}: {mix_in_words(card)}"
+    parts = requests(described.get("lengths") or {}, None)
+    if described.get("file"):
+        parts.append(f"requests from {plain(described['file'])}")
+    parts += requests({}, described.get("prefix"))
+    return f"{endpoint}: {', '.join(parts)}" if parts else endpoint
+
+
+def requests(lengths: Record, prefix: Record | None) -> list[str]:
+    """What requests are like: their lengths, the documents they begin with."""
     parts = []
-    lengths = requests.get("lengths") or {}
     if lengths:
         parts.append(f"{_length(lengths.get('input'))} tokens in, {_length(lengths.get('output'))} out")
-    if requests.get("file"):
-        parts.append(f"requests from {plain(requests['file'])}")
-    prefix = requests.get("prefix")
-    if prefix:
+    if prefix and prefix.get("documents") is None:
+        parts.append(f"each behind a document of its own of {plain(prefix.get('tokens'))} tokens")
+    elif prefix:
         choice = prefix.get("choice") or {}
         law = " ".join(plain(choice[key]) for key in ("law", "exponent") if choice.get(key) is not None)
         parts.append(
             f"behind {plain(prefix.get('documents'))} shared documents of {plain(prefix.get('tokens'))} tokens"
             + (f" ({law})" if law else "")
         )
-    return f"{work.get('endpoint', 'requests')}: {', '.join(parts)}" if parts else str(work.get("endpoint", "requests"))
+    return parts
 
 
 def _length(spec: Any) -> str:

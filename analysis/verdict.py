@@ -8,11 +8,15 @@ from typing import Any
 from . import output
 from .cells import Reading
 from .claim import effect_rows, load_effects, pairs
-from .conditions import conditions, confounded
+from .conditions import conditions, confounded, reversal_conditions
 from .decide import decide
 from .evidence import judge_evidence
 from .guards import GuardResult, adjust, guard, undefined
 from .metrics import METRICS
+from .population_effects import changes, reversal_rows, reversals
+from .population_effects import effect_rows as population_effect_rows
+from .population_rows import population_rows
+from .populations import declared
 from .records import Record
 from .sentence import sentence
 from .tables import all_metric_rows, attribution_rows, block_rows, summary_rows, validity
@@ -31,6 +35,8 @@ def verdict(reading: Reading) -> Record:
     cells = [result.cell for result in reading.used()]
     evidence = judge_evidence(bundle, card.get("evidence") or [], cells, (float(at) for at in claim["at"]))
     found = decide(reading, effects, guards, evidence, confounded(bundle))
+    apart = _populations(reading)
+    turned = [row["text"] for row in apart.get("population_reversals", [])]
     metric = METRICS[claim["metric"]]
     named = {key: claim[key] for key in ("metric", "direction", "threshold", "scope", "at")}
     named |= {} if claim.get("population") is None else {"population": claim["population"]}
@@ -39,19 +45,35 @@ def verdict(reading: Reading) -> Record:
         **output.header(card, bundle.plan, bundle.run),
         "verdict": found.word,
         "because": [{"code": finding.code, "text": finding.text} for finding in found.findings],
-        "sentence": sentence(reading, found, effects, guards, evidence),
+        "sentence": sentence(reading, found, effects, guards, evidence, turned),
         "claim": {**named, "unit": metric.unit, "better": metric.better, "confidence": confidence},
         "effects": effect_rows(effects, claim["metric"], confidence),
         "guards": guards,
         "evidence": evidence,
         "validity": validity(reading),
         "blocks": block_rows(reading.blocks),
-        "conditions": conditions(reading),
+        "conditions": [*conditions(reading), *reversal_conditions(turned)],
         "attribution": attribution_rows(reading),
         "summary": summary_rows(reading),
         "metrics": all_metric_rows(reading),
+        **apart,
     }
     return document
+
+
+def _populations(reading: Reading) -> dict[str, list[Record]]:
+    """What is said of each population; nothing, where the card has none."""
+    card = reading.bundle.card
+    if not declared(card):
+        return {}
+    found = changes(reading)
+    turned = reversals(reading, found)
+    kind, confidence = str(card["workload"]["load_kind"]), float(card["analysis"]["confidence"])
+    return {
+        **population_rows(reading),
+        "population_effects": population_effect_rows(found),
+        "population_reversals": reversal_rows(turned, kind, confidence),
+    }
 
 
 def guard_rows(reading: Reading) -> list[Record]:
