@@ -24,6 +24,7 @@ EXIT_OK, EXIT_INPUT, EXIT_BUG = 0, 2, 4
 def _verdict(arguments: argparse.Namespace) -> None:
     from . import output
     from .cells import read_cells
+    from .populations import all_have_objectives
     from .read import read_bundle
     from .series import write_series
 
@@ -38,7 +39,7 @@ def _verdict(arguments: argparse.Namespace) -> None:
         from .baseline import baseline
 
         output.write(folder / "inference_baseline.json", baseline(reading))
-    write_series(reading, folder / "series", goodput=bundle.card.get("objectives") is not None)
+    write_series(reading, folder / "series", goodput=all_have_objectives(bundle.card))
 
 
 def _compare(arguments: argparse.Namespace) -> None:

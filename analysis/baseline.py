@@ -12,6 +12,7 @@ from . import output
 from .cells import CellResult, Reading
 from .conditions import conditions
 from .metrics import METRICS
+from .population_rows import population_rows
 from .records import Record
 from .steady_loads import drift_text, drifting, steady_rows
 from .tables import all_metric_rows, attribution_rows, block_rows, mean_and_stdev, summary_rows, validity
@@ -54,6 +55,7 @@ def baseline(reading: Reading) -> Record:
         "attribution": attribution_rows(reading),
         "summary": summary_rows(reading),
         "metrics": all_metric_rows(reading),
+        **population_rows(reading),
     }
     return document
 

@@ -62,6 +62,7 @@ def check_card(card: Record, where: str) -> None:
             f"{where}: arms are {', '.join(card['arms'])}; wanted baseline (and candidate, for an ab card)"
         )
     _check_steady_state(card, where)
+    _check_populations(card, where)
     if card["kind"] == "ab":
         for path, wanted in _AB_KEYS.items():
             need(card, path, wanted, where)
@@ -77,6 +78,21 @@ def _check_steady_state(card: Record, where: str) -> None:
     _check_loads(need(declared, "at", list, place), card, place)
     if not need(declared, "drift_within", (int, float), place) > 0:
         raise BundleError(f"{place}: drift_within is {declared['drift_within']!r}; wanted above 0")
+
+
+def _check_populations(card: Record, where: str) -> None:
+    """Populations, where there are any: a share each, and the ones that the claim and the guards name."""
+    populations = card["workload"].get("populations") or {}
+    for name in populations:
+        place = f"{where}: workload.populations"
+        need(populations, name, dict, place)
+        key = "share" if populations[name].get("share_by_level") is None else "share_by_level"
+        need(populations, f"{name}.{key}", (int, float) if key == "share" else list, place)
+    guards = [(f"guards[{i}]", row) for i, row in enumerate(card.get("guards") or [])]
+    for place, row in [("claim", card.get("claim") or {}), *guards]:
+        if row.get("population") is not None and row["population"] not in populations:
+            known = ", ".join(populations) or "none"
+            raise BundleError(f"{where}: {place}.population is {row['population']!r}; the workload has {known}")
 
 
 def _check_rows(card: Record, where: str) -> None:

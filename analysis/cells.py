@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from .checks import CheckResult, check_cell
+from .curves import Curve, thin
 from .goodput import Judgement, judge
 from .issued import Issued, issued
-from .lengths import OutputLengths, PromptLengths, output_lengths, prompt_lengths
+from .lengths import OutputLengths, PromptLengths, output_lengths, prompt_lengths, shorter_than_asked
 from .metrics import Measured, Value, measure
-from .quantities import Quantities, output_tokens, quantities
+from .populations import Part, measure_parts, own_objectives
+from .quantities import Quantities, quantities
 from .read import Block, Bundle, Cell
 from .records import Record
 from .reuse import CachedShare, cached_share
@@ -27,21 +27,8 @@ from .turns import Told, told
 from .view import CellView
 from .window import counted, measured_window, tokens_inside
 
-Floats = npt.NDArray[np.float64]
-
 #: quantities whose distribution goes into series/latency.parquet
 CURVES = ("ttft", "tpot", "itl", "e2e")
-#: a cell keeps at most this many points of a distribution for the pooled curves, so that memory does not grow with the
-#: run
-CURVE_POINTS = 4096
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A distribution: sorted values (s) and the number of samples each stands for."""
-
-    values: Floats
-    weights: Floats
 
 
 @dataclass(frozen=True)
@@ -49,8 +36,8 @@ class CellResult:
     """What remains of a cell once its events are closed. `other_count` is the number of ok attempts whose chunks add up
     to another number of tokens than the server reports, `short` the number of ok attempts with fewer output tokens than
     were asked for, where the end of the output was to be ignored, `again` the number of counted attempts that took more
-    than one try; `started` the start of its server where the card measures
-    starts."""
+    than one try, `parts` the card's populations by name, none where it has none; `started` the start of its server
+    where the card measures starts."""
 
     cell: Cell
     checks: tuple[CheckResult, ...]
@@ -67,7 +54,12 @@ class CellResult:
     cached: CachedShare
     told: Told | None
     steady: SteadyCell
+    parts: dict[str, Part]
     started: Started | None = None
+
+    def of(self, population: str | None) -> CellResult | Part:
+        """The whole cell, or one of its populations."""
+        return self if population is None else self.parts[population]
 
     @property
     def failed_checks(self) -> list[str]:
@@ -166,7 +158,7 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
     window = measured_window(client)
     attempts = counted(events)
     found = quantities(attempts)
-    judgement = judge(attempts, found, bundle.card.get("objectives"))
+    judgement = judge(attempts, found, bundle.card.get("objectives"), own_objectives(bundle.card))
     certificate = bundle.certificate(client["certificate"]) if client else None
     server = bundle.server(cell)
     cold = facts(bundle.start(cell), attempts, window) if cold_start(bundle.card) else None
@@ -185,11 +177,11 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
     )
     return CellResult(
         cell, check_cell(view), measure(measured), judgement, measured.window_s, _curves(found), _other_count(attempts),
-        _short(attempts) if (bundle.card["workload"].get("sampling") or {}).get("ignore_eos") else 0,
+        shorter_than_asked(attempts) if (bundle.card["workload"].get("sampling") or {}).get("ignore_eos") else 0,
         attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts), output_lengths(attempts),
         issued(attempts), cached_share(events, attempts, server), told(view),
         steady_cell(attempts, found.each["ttft"], float(bundle.card["analysis"]["confidence"])),
-        None if cold is None else cold.started,
+        measure_parts(bundle.card, events, attempts, window), None if cold is None else cold.started,
     )  # fmt: skip
 
 
@@ -198,22 +190,8 @@ def _other_count(attempts: pl.DataFrame) -> int:
     return attempts.filter((pl.col("outcome") == "ok") & differs.fill_null(False)).height
 
 
-def _short(attempts: pl.DataFrame) -> int:
-    less = output_tokens() < pl.col("asked_output_tokens")
-    return attempts.filter((pl.col("outcome") == "ok") & less.fill_null(False)).height
-
-
 def _curves(found: Quantities) -> dict[str, Curve]:
     return {name: thin(found.samples[name]) for name in CURVES}
-
-
-def thin(ordered: Floats) -> Curve:
-    """A sorted sample as at most `CURVE_POINTS` weighted points; exact if it has no more than that."""
-    n = len(ordered)
-    if n <= CURVE_POINTS:
-        return Curve(ordered, np.ones(n))
-    ends = (np.arange(1, CURVE_POINTS + 1) * n) // CURVE_POINTS
-    return Curve(ordered[ends - 1], np.diff(ends, prepend=0).astype(np.float64))
 
 
 def check_rows(result: CellResult) -> list[Record]:
@@ -233,15 +211,22 @@ def check_rows(result: CellResult) -> list[Record]:
     ]
 
 
+def where(cell: Cell) -> Record:
+    """The cell that a row is of."""
+    return {
+        "cell": cell.cell,
+        "block": cell.block,
+        "arm": cell.arm,
+        "load_point": cell.load_point,
+        "load": cell.load,
+    }
+
+
 def metric_rows(reading: Reading, units: dict[str, str]) -> list[Record]:
     """verdict.json's metrics: one row a metric and used cell."""
     return [
         {
-            "cell": result.cell.cell,
-            "block": result.cell.block,
-            "arm": result.cell.arm,
-            "load_point": result.cell.load_point,
-            "load": result.cell.load,
+            **where(result.cell),
             "metric": name,
             "unit": units[name],
             "value": value.value,

@@ -49,12 +49,12 @@ class Pairs:
         return [float(v) for v in self.baseline if v is not None], [float(v) for v in self.candidate if v is not None]
 
 
-def pairs(reading: Reading, metric: str, load_point: int) -> Pairs:
-    """The paired values of a metric at a load, from the used blocks."""
+def pairs(reading: Reading, metric: str, load_point: int, population: str | None = None) -> Pairs:
+    """The paired values of a metric (of one population, or of all requests) at a load, from the used blocks."""
     if metric not in metrics_of(reading.bundle.card):
         raise BundleError(f"card.resolved.json: no formula for metric {metric!r}")
     by_arm = {
-        arm: {cell.cell.block: cell.values[metric].value for cell in reading.used(arm, load_point)}
+        arm: {cell.cell.block: cell.of(population).values[metric].value for cell in reading.used(arm, load_point)}
         for arm in ("baseline", "candidate")
     }
     blocks = tuple(block.block.block for block in reading.blocks if block.used)
@@ -90,7 +90,7 @@ def load_effects(reading: Reading, invalid_loads: Container[int] = ()) -> list[L
     relative = claim["threshold"]["scale"] == "relative"
     effects = []
     for point, load in enumerate(loads, start=1):
-        both, effect, zero = pairs(reading, claim["metric"], point), None, None
+        both, effect, zero = pairs(reading, claim["metric"], point, claim.get("population")), None, None
         if both.reason is None:
             baseline, candidate = both.numbers()
             effect = paired(

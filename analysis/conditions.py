@@ -6,7 +6,7 @@ reason).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import reuse, start_words, steady_loads, turns, wording
@@ -15,10 +15,12 @@ from .cells import Reading
 from .instrument import measuring_client
 from .issued import in_words as in_words_issued
 from .lengths import in_words, outputs_in_words
+from .population_rows import mix
+from .populations import declared
 from .read import Bundle
 from .records import Record
 from .start import cold_start as is_cold_start
-from .traffic import arrivals, cache_state, plain, workload
+from .traffic import arrivals, cache_state, plain, shape, workload
 
 #: identity fields that name the machine or the engine; others only show where the arms differ
 _SHOWN = ("engine", "model", "host", "hardware", "device", "cpu", "gpu", "accelerator", "os", "driver", "client")
@@ -40,6 +42,7 @@ def conditions(reading: Reading) -> list[Record]:
         _row("cache state", cache_state(card["workload"].get("cache_state"))),
         _row("window", window(card)),
         _row("objectives", objectives(card)),
+        *_populations(reading),
         _row("token counts", token_counts(reading), "observed"),
         _row("prompt lengths", in_words(cell.prompts for cell in reading.used()), "observed"),
         _row("output lengths", outputs_in_words(cell.outputs for cell in reading.used()), "observed"),
@@ -89,6 +92,22 @@ def cold_start(reading: Reading) -> list[Record]:
         _row("server starts", start_words.observed(cells), "observed"),
         _row("caches on disk", start_words.LEFT_ON_DISK, "unknown"),
     ]
+
+
+def _populations(reading: Reading) -> list[Record]:
+    """The mix, declared and delivered, and what each population is; nothing without populations."""
+    text = mix(reading)
+    rows = [] if text is None else [_row("mix", text, "observed")]
+    for name, own in declared(reading.bundle.card).items():
+        text = ", ".join(shape(own)) or "requests of the workload"
+        text += f"; objectives: {objectives(own)}" if own.get("objectives") else ""
+        rows.append(_row(f"population {name}", text))
+    return rows
+
+
+def reversal_conditions(texts: Sequence[str]) -> list[Record]:
+    """What the treatment made better for one population and worse for another: no average of them holds for either."""
+    return [_row("reversed between populations", text, "observed") for text in texts]
 
 
 def sent_again(reading: Reading) -> list[Record]:

@@ -54,7 +54,8 @@ def decide(
         return Verdict("invalid", (_incomplete(reading),))
     kind = str(reading.bundle.card["workload"]["load_kind"])
     claim = reading.bundle.card["claim"]
-    findings = [*_drift(reading, effects, guards, invalid_loads), *_reversal(effects, claim["metric"], kind)]
+    named = wording.of(claim["metric"], claim.get("population"))
+    findings = [*_drift(reading, effects, guards, invalid_loads), *_reversal(effects, named, kind)]
     findings += _claim(effects, claim, kind)
     findings += [*(_guard(row, kind) for row in guards), *_evidence(evidence)]
     findings += [Finding("inconclusive", code, text) for code, text in unequal_work(reading)]
@@ -140,7 +141,7 @@ def _claim(effects: Sequence[LoadEffect], claim: Record, kind: str) -> list[Find
 
 
 def _effect_text(at: LoadEffect, claim: Record, kind: str) -> str:
-    where = f"{claim['metric']} at {wording.load(at.load, kind)}"
+    where = f"{wording.of(claim['metric'], claim.get('population'))} at {wording.load(at.load, kind)}"
     limit = wording.threshold(claim["threshold"]["value"], claim["threshold"]["scale"], claim["direction"])
     effect = at.effect
     if effect is None or effect.lower is None or effect.upper is None or "few_blocks" in effect.flags:
@@ -165,7 +166,8 @@ def _effect_text(at: LoadEffect, claim: Record, kind: str) -> str:
 
 
 def _guard(row: Record, kind: str) -> Finding:
-    rule = wording.rule(row["metric"], row["direction"], row["margin"]["value"], row["margin"]["scale"])
+    margin = row["margin"]
+    rule = wording.rule(row["metric"], row["direction"], margin["value"], margin["scale"], row.get("population"))
     where = f"the guard {rule} at {wording.load(row['load'], kind)}"
     if row["word"] == "regressed":
         return Finding("falsified", "guard_regressed", f"{where} regressed")

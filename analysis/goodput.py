@@ -1,12 +1,13 @@
 """Goodput: which attempts met every declared objective, and why the others did not.
 
-An attempt is good only if its outcome is ok and every objective on the card holds. A miss is counted under each cause
-and, once, under its first cause in the order of `CAUSES`.
+An attempt is good only if its outcome is ok and every objective that is declared for it holds: its population's own,
+where it has some, else the card's. A miss is counted under each cause and, once, under its first cause in the order of
+`CAUSES`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,8 @@ _MUST_BE_DEFINED = ("ttft", "e2e")
 
 @dataclass(frozen=True)
 class Judgement:
-    """The attempts of one cell, or of several added up, judged: counts by cause. `good` is None without objectives."""
+    """The attempts of one cell, or of several added up, judged: counts by cause. `good` is None where some attempts
+    have no objectives."""
 
     attempted: int
     good: int | None
@@ -38,14 +40,22 @@ class Judgement:
     outcomes: dict[str, int]
 
 
-def judge(attempts: pl.DataFrame, quantities: Quantities, objectives: dict[str, Any] | None) -> Judgement:
-    """Judge a cell's counted attempts against the card's objectives (limits in seconds).
+def judge(
+    attempts: pl.DataFrame,
+    quantities: Quantities,
+    objectives: dict[str, Any] | None,
+    own: Mapping[str, dict[str, Any] | None] | None = None,
+) -> Judgement:
+    """Judge a cell's counted attempts against the card's objectives (limits in seconds), each population's by
+    its `own` where it has some (None: the card's).
 
     A failed attempt misses `success`, and also the latency objectives that it exceeded as far as it got. A latency that
     is undefined on an ok attempt is a miss, since an objective on a time that was not seen is not met; except the ITL,
     ICL or TPOT of a single token, which has no gap to see.
     """
-    missed = _misses(attempts, quantities, objectives or {})
+    groups = _groups(attempts, objectives, own or {})
+    missed = _by_group(attempts, quantities, groups)
+    judged = all(limits is not None for _, limits in groups)
     bad = np.zeros(attempts.height, dtype=bool)
     first: dict[str, int] = {}
     for cause, misses in missed.items():
@@ -54,11 +64,32 @@ def judge(attempts: pl.DataFrame, quantities: Quantities, objectives: dict[str, 
     outcomes = attempts["outcome"].value_counts().sort("outcome").rows()
     return Judgement(
         attempts.height,
-        None if objectives is None else int((~bad).sum()),
+        int((~bad).sum()) if judged else None,
         {cause: int(misses.sum()) for cause, misses in missed.items()},
         first,
         {str(outcome): int(count) for outcome, count in outcomes},
     )
+
+
+def _groups(
+    attempts: pl.DataFrame, objectives: dict[str, Any] | None, own: Mapping[str, dict[str, Any] | None]
+) -> list[tuple[Bools, dict[str, Any] | None]]:
+    """Which attempts are judged by which objectives: a group for each population, and one for attempts of none."""
+    kind = attempts["population"]
+    groups = [(kind.eq_missing(name).to_numpy(), limits or objectives) for name, limits in own.items()]
+    others = ~kind.is_in(list(own)).fill_null(False).to_numpy()
+    return [*groups, (others, objectives)] if not own or others.any() else groups
+
+
+def _by_group(
+    attempts: pl.DataFrame, quantities: Quantities, groups: list[tuple[Bools, dict[str, Any] | None]]
+) -> dict[str, Bools]:
+    """Misses by cause, in the order of `CAUSES`, each group's by its own objectives."""
+    merged: dict[str, Bools] = {}
+    for mine, limits in groups:
+        for cause, misses in _misses(attempts, quantities, limits or {}).items():
+            merged[cause] = merged.get(cause, np.zeros(attempts.height, dtype=bool)) | (misses & mine)
+    return {cause: merged[cause] for cause in CAUSES if cause in merged}
 
 
 def _misses(attempts: pl.DataFrame, quantities: Quantities, objectives: dict[str, Any]) -> dict[str, Bools]:

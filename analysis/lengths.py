@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from .quantities import output_tokens
+
 #: fewer pairs say nothing of a correlation
 _PAIRS = 30
 
@@ -31,6 +33,12 @@ def prompt_lengths(attempts: pl.DataFrame) -> PromptLengths:
         return PromptLengths(len(known), 0, None, None)
     least, most = other.sort().gather([0, -1]).to_list()
     return PromptLengths(len(known), len(other), int(least), int(most))
+
+
+def shorter_than_asked(attempts: pl.DataFrame) -> int:
+    """How many replies with outcome ok have fewer output tokens than were asked for."""
+    less = output_tokens() < pl.col("asked_output_tokens")
+    return attempts.filter((pl.col("outcome") == "ok") & less.fill_null(False)).height
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,10 @@ def sentence(
     effects: Sequence[LoadEffect],
     guards: Sequence[Record],
     evidence: Sequence[Record],
+    reversed_between: Sequence[str] = (),
 ) -> str:
-    """The verdict as text that carries its conditions."""
+    """The verdict as text that carries its conditions; `reversed_between`: what the treatment made better for one
+    population and worse for another."""
     card = reading.bundle.card
     where = "At a cold start of" if cold_start(card) else "On"
     place = f"{where} {model_name(card)} with {engine(card)}, for {workload(card)}"
@@ -53,6 +55,8 @@ def sentence(
     parts += [_capital(f" {f.text}.") for f in verdict.findings if f.code in _SAID]
     if confounded(reading.bundle) and not any(f.code == "confounded" for f in verdict.findings):
         parts.append(f" Confounded with the treatment: {wording.listed(confounded(reading.bundle))}.")
+    if reversed_between:
+        parts.append(f" Reversed between populations: {'; '.join(reversed_between)}.")
     return "".join(parts)
 
 
@@ -66,15 +70,16 @@ def _effect(at: LoadEffect, claim: Record, reading: Reading) -> str:
     """`raised goodput by 34% (95% interval 28% to 41%)`."""
     level = f"{100 * float(reading.bundle.card['analysis']['confidence']):g}%"
     effect, metric = at.effect, str(claim["metric"])
+    named = wording.of(metric, claim.get("population"))
     if effect is None:
-        return f"has no effect on {metric} that can be computed ({at.reason})"
+        return f"has no effect on {named} that can be computed ({at.reason})"
     if effect.lower is None or effect.upper is None:
         shown = wording.signed(wording.on_scale(effect.mean, effect.scale, metric))
-        return f"changed {metric} by {shown} (no interval: {at.reason})"
+        return f"changed {named} by {shown} (no interval: {at.reason})"
     if effect.scale == "scaled":
         return _scaled(at, claim, level)
     verb, size = wording.change(effect.mean, effect.lower, effect.upper, effect.threshold, effect.scale, metric)
-    return f"{verb} {metric} by {size.format(level=level)}"
+    return f"{verb} {named} by {size.format(level=level)}"
 
 
 def _scaled(at: LoadEffect, claim: Record, level: str) -> str:
@@ -92,7 +97,7 @@ def _scaled(at: LoadEffect, claim: Record, level: str) -> str:
         return wording.signed(text) if side == "from" else text.removeprefix("-")
 
     bounds = f"{level} interval {show(effect.lower)} to {show(effect.upper)}; it was zero in some block"
-    return f"put {metric} {show(effect.mean)} {side} {multiple} ({bounds})"
+    return f"put {wording.of(metric, claim.get('population'))} {show(effect.mean)} {side} {multiple} ({bounds})"
 
 
 def _more(at: LoadEffect, claim: Record, reading: Reading) -> str:

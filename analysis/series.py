@@ -1,5 +1,5 @@
 """The curves that reports draw: series/goodput.parquet (one row a cell), series/latency.parquet (pooled distributions)
-and series/steady.parquet (TTFT over each cell's window).
+series/populations.parquet (those of TTFT, by population) and series/steady.parquet (TTFT over each cell's window).
 
 Pooled distributions describe; they carry no interval and no verdict, because requests inside a run are not independent.
 """
@@ -7,12 +7,15 @@ Pooled distributions describe; they carry no interval and no verdict, because re
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from .cells import CURVES, Reading
+from .curves import Curve
+from .populations import declared
 from .tables import arms_and_loads
 
 #: a distribution is drawn at these cumulated shares
@@ -70,17 +73,7 @@ def latency_series(reading: Reading) -> pl.DataFrame:
     for arm, point, load in arms_and_loads(reading):
         cells = reading.used(arm, point)
         for name in CURVES:
-            values = np.concatenate([cell.curves[name].values for cell in cells] or [np.empty(0)])
-            weights = np.concatenate([cell.curves[name].weights for cell in cells] or [np.empty(0)])
-            if len(values) == 0:
-                continue
-            order = np.argsort(values, kind="stable")
-            below = np.cumsum(weights[order])
-            at = np.searchsorted(below, SHARES * below[-1] * (1 - 1e-12), side="left").clip(max=len(values) - 1)
-            points = dict(zip(SHARES.tolist(), values[order][at].tolist(), strict=True))
-            if len(values) < len(SHARES):
-                points = _distinct(points)
-            rows += [(arm, point, load, name, share, value, int(below[-1])) for share, value in points.items()]
+            rows += [(arm, point, load, name, *row) for row in _pooled([cell.curves[name] for cell in cells])]
     return pl.DataFrame(rows, schema=_LATENCY, orient="row")
 
 
@@ -93,6 +86,33 @@ def steady_series(reading: Reading) -> pl.DataFrame:
         for number, batch in enumerate(cell.steady.batches, start=1)
     ]
     return pl.DataFrame(rows, schema=_STEADY, orient="row")
+
+
+def population_series(reading: Reading) -> pl.DataFrame:
+    """Each population's distribution of TTFT, pooled as in `latency_series`."""
+    rows: list[tuple[object, ...]] = []
+    for arm, point, load in arms_and_loads(reading):
+        cells = reading.used(arm, point)
+        for name in declared(reading.bundle.card):
+            rows += [
+                (arm, point, load, "ttft", *row, name) for row in _pooled([cell.parts[name].ttft for cell in cells])
+            ]
+    return pl.DataFrame(rows, schema=_LATENCY | {"population": pl.String}, orient="row")
+
+
+def _pooled(curves: Sequence[Curve]) -> list[tuple[float, float, int]]:
+    """(share, value, samples in all) of several cells' curves taken together, at most at `SHARES`."""
+    values = np.concatenate([curve.values for curve in curves] or [np.empty(0)])
+    weights = np.concatenate([curve.weights for curve in curves] or [np.empty(0)])
+    if len(values) == 0:
+        return []
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    at = np.searchsorted(below, SHARES * below[-1] * (1 - 1e-12), side="left").clip(max=len(values) - 1)
+    points = dict(zip(SHARES.tolist(), values[order][at].tolist(), strict=True))
+    if len(values) < len(SHARES):
+        points = _distinct(points)
+    return [(share, value, int(below[-1])) for share, value in points.items()]
 
 
 def _distinct(points: dict[float, float]) -> dict[float, float]:
@@ -108,6 +128,8 @@ def write_series(reading: Reading, folder: Path, *, goodput: bool) -> None:
     frames = {"latency": latency_series(reading), "steady": steady_series(reading)}
     if goodput:
         frames["goodput"] = goodput_series(reading)
+    if declared(reading.bundle.card):
+        frames["populations"] = population_series(reading)
     for name, frame in frames.items():
         temporary = folder / f".{name}.parquet.part"
         frame.write_parquet(temporary)

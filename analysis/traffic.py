@@ -28,11 +28,11 @@ def workload(card: Record) -> str:
     """Endpoint, where requests come from, lengths, shared prefixes, turns, populations."""
     work = card["workload"]
     requests = work.get("requests") or {}
-    parts = [*_source(work, requests), *_shape(requests)]
+    parts = [*_source(work, requests), *shape(requests)]
     for name, own in (work.get("populations") or {}).items():
         share = own["share"]
         text = f"{share:.4g}" if share is not None else "/".join(f"{part:.4g}" for part in own["share_by_level"])
-        parts.append(f"{name} ({text} of the requests): {', '.join(_shape(own)) or 'as all'}")
+        parts.append(f"{name} ({text} of the requests)")
     if requests.get("conversations"):
         turns, think = requests["conversations"]["turns"], requests["conversations"]["think_time"]
         count = f"{turns[0]} to {turns[1]}" if isinstance(turns, list) else plain(turns)
@@ -62,7 +62,8 @@ def _file(facts: Record) -> str:
     return f"{facts['name']} ({facts['rows']} rows{left_out}; {facts['sha256'][:19]}…)"
 
 
-def _shape(own: Record) -> list[str]:
+def shape(own: Record) -> list[str]:
+    """Lengths and shared prefixes, of the workload's requests or of a population's."""
     parts = []
     lengths = own.get("lengths") or {}
     if lengths:

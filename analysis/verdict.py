@@ -9,11 +9,15 @@ from typing import Any
 from . import output
 from .cells import Reading
 from .claim import effect_rows, load_effects, pairs
-from .conditions import conditions, confounded
+from .conditions import conditions, confounded, reversal_conditions
 from .decide import decide
 from .evidence import judge_evidence
 from .guards import GuardResult, adjust, guard, undefined
 from .metrics import ALL_METRICS
+from .population_effects import changes, reversal_rows, reversals
+from .population_effects import effect_rows as population_effect_rows
+from .population_rows import population_rows
+from .populations import declared
 from .records import Record
 from .sentence import sentence
 from .steady_loads import INVALID_LOAD, drifting, steady_rows
@@ -35,14 +39,17 @@ def verdict(reading: Reading) -> Record:
     cells = [result.cell for result in reading.used()]
     evidence = judge_evidence(bundle, card.get("evidence") or [], cells, (float(at) for at in claim["at"]))
     found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads)
+    apart = _populations(reading)
+    turned = [row["text"] for row in apart.get("population_reversals", [])]
     metric = ALL_METRICS[claim["metric"]]
     named = {key: claim[key] for key in ("metric", "direction", "threshold", "scope", "at")}
+    named |= {} if claim.get("population") is None else {"population": claim["population"]}
     document: dict[str, Any] = {
         "verdict_version": VERDICT_VERSION,
         **output.header(card, bundle.plan, bundle.run),
         "verdict": found.word,
         "because": [{"code": finding.code, "text": finding.text} for finding in found.findings],
-        "sentence": sentence(reading, found, effects, guards, evidence),
+        "sentence": sentence(reading, found, effects, guards, evidence, turned),
         "claim": {**named, "unit": metric.unit, "better": metric.better, "confidence": confidence},
         "effects": effect_rows(effects, claim["metric"], confidence),
         "guards": guards,
@@ -50,12 +57,28 @@ def verdict(reading: Reading) -> Record:
         "validity": validity(reading),
         "steady_state": steady,
         "blocks": block_rows(reading.blocks),
-        "conditions": conditions(reading),
+        "conditions": [*conditions(reading), *reversal_conditions(turned)],
         "attribution": attribution_rows(reading),
         "summary": summary_rows(reading),
         "metrics": all_metric_rows(reading),
+        **apart,
     }
     return document
+
+
+def _populations(reading: Reading) -> dict[str, list[Record]]:
+    """What is said of each population; nothing, where the card has none."""
+    card = reading.bundle.card
+    if not declared(card):
+        return {}
+    found = changes(reading)
+    turned = reversals(reading, found)
+    kind, confidence = str(card["workload"]["load_kind"]), float(card["analysis"]["confidence"])
+    return {
+        **population_rows(reading),
+        "population_effects": population_effect_rows(found),
+        "population_reversals": reversal_rows(turned, kind, confidence),
+    }
 
 
 def guard_rows(reading: Reading, invalid_loads: Container[int] = ()) -> list[Record]:
@@ -75,7 +98,7 @@ def guard_rows(reading: Reading, invalid_loads: Container[int] = ()) -> list[Rec
 def _guard(
     reading: Reading, row: Record, load_point: int, confidence: float, invalid_loads: Container[int]
 ) -> GuardResult:
-    both = pairs(reading, row["metric"], load_point)
+    both = pairs(reading, row["metric"], load_point, row.get("population"))
     if both.reason is not None:
         return undefined(len(both.blocks), both.reason)
     if not reading.complete:
@@ -98,6 +121,7 @@ def _guard_row(row: Record, at: float, load_point: int, result: GuardResult) -> 
 
     return {
         "metric": row["metric"],
+        **({} if row.get("population") is None else {"population": row["population"]}),
         "unit": ALL_METRICS[row["metric"]].unit,
         "load_point": load_point,
         "load": at,

@@ -103,9 +103,14 @@ def threshold(value: float, scale: str, direction: str) -> str:
     return f"+{shown}" if direction.endswith("rise_by") else f"{MINUS}{shown}"
 
 
-def rule(metric: str, direction: str, value: float, scale: str) -> str:
+def of(metric: str, population: str | None) -> str:
+    """`goodput`, or `goodput of chat` where it is one population's."""
+    return metric if population is None else f"{metric} of {population}"
+
+
+def rule(metric: str, direction: str, value: float, scale: str, population: str | None = None) -> str:
     """`goodput must rise by 5%`."""
-    return f"{metric} {direction.replace('_', ' ')} {threshold(value, scale, direction)[1:]}"
+    return f"{of(metric, population)} {direction.replace('_', ' ')} {threshold(value, scale, direction)[1:]}"
 
 
 def server_value(metric: str, value: float) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from . import wording
 from .cells import CellResult, Reading
+from .populations import Part
 
 #: the candidate may fail this share of attempts more than the baseline, under a latency claim without a guard on
 #: error_rate
@@ -21,26 +22,30 @@ Inequality = tuple[str, str]
 
 
 def unequal_work(reading: Reading) -> list[Inequality]:
-    """What the arms did unequally at the claim's loads, over the used blocks."""
+    """What the arms did unequally at the claim's loads, over the used blocks; where the claim is about a population, of
+    its requests."""
     card = reading.bundle.card
     claim = card["claim"]
+    named = wording.of(claim["metric"], claim.get("population"))
     loads = [float(load) for load in card["workload"]["loads"]]
     found: list[Inequality] = []
     guarded = {
         float(at)
         for row in card.get("guards") or []
-        if row["metric"] == "error_rate"
+        if row["metric"] == "error_rate" and row.get("population") == claim.get("population")
         for at in row.get("at") or claim["at"]
     }
     for at in (float(load) for load in claim["at"]):
         point = loads.index(at) + 1
-        arms = [reading.used(arm, point) for arm in ("baseline", "candidate")]
+        arms = [
+            [cell.of(claim.get("population")) for cell in reading.used(arm, point)] for arm in ("baseline", "candidate")
+        ]
         where = wording.load(at, str(card["workload"]["load_kind"]))
         failed = [_share(cells, _failed) for cells in arms]
         if "." in claim["metric"] and at not in guarded and failed[1] > failed[0] + FAILED_MORE:
             text = (
                 f"at {where} the candidate failed {failed[1]:.1%} of its attempts and the baseline {failed[0]:.1%}; "
-                f"{claim['metric']} is of ok attempts only, and no guard on error_rate watches the rest"
+                f"{named} is of ok attempts only, and no guard on error_rate watches the rest"
             )
             found.append(("failures_differ", text))
         short = [_share(cells, lambda cell: cell.short) for cells in arms]
@@ -53,10 +58,10 @@ def unequal_work(reading: Reading) -> list[Inequality]:
     return found
 
 
-def _failed(cell: CellResult) -> int:
+def _failed(cell: CellResult | Part) -> int:
     return cell.judgement.attempted - cell.judgement.outcomes.get("ok", 0)
 
 
-def _share(cells: Sequence[CellResult], count: Callable[[CellResult], int]) -> float:
+def _share(cells: Sequence[CellResult | Part], count: Callable[[CellResult | Part], int]) -> float:
     attempted = sum(cell.judgement.attempted for cell in cells)
     return sum(count(cell) for cell in cells) / attempted if attempted else 0.0

@@ -62,12 +62,19 @@ def _claim(values: dict[str, Any], loads: list[float]) -> dict[str, Any]:
         "threshold": threshold,
         "scope": at if isinstance(at, str) else "loads",
         "at": _loads(at, loads),
+        "population": values["population"],
     }
 
 
 def _guard(values: dict[str, Any], loads: list[float]) -> dict[str, Any]:
     direction, margin = _direction(values)
-    return {"metric": values["metric"], "direction": direction, "margin": margin, "at": _loads(values["at"], loads)}
+    return {
+        "metric": values["metric"],
+        "direction": direction,
+        "margin": margin,
+        "at": _loads(values["at"], loads),
+        "population": values["population"],
+    }
 
 
 def _evidence(values: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from .defaults import Filled
 from .errors import Problem
 from .metrics import PERCENTILE_NEEDS, SERVER_METRIC_UNITS, Metric, metric
-from .phrase import KeyPath, show
+from .phrase import KeyPath, did_you_mean, show, words
 from .quantity import format_quantity
 
 _RISE = ("must_rise_by", "may_rise_by")
@@ -97,10 +97,36 @@ def _percentiles_have_values(filled: Filled) -> Iterator[Problem]:
         if needs is None or quantity in ("itl", "itl_retokenized", "icl"):
             continue
         values = attempts_a_cell(filled, statement)
+        values = None if values is None else round(values * _share(filled, statement.get("population")))
         if values is not None and values < needs:
             found = f"{statement['metric']} of about {values} attempts a cell"
             wanted = f"a window that holds {needs} attempts, or a lower percentile"
             yield filled.problem((*path, "metric"), found, wanted, f"{statistic} needs {needs} values")
+
+
+def _share(filled: Filled, population: str | None) -> float:
+    """The share of all requests that a statement is about: a population's (its mean over the levels), else 1."""
+    own = filled.get("workload", "populations", population) if population else None
+    if not isinstance(own, dict):
+        return 1.0
+    levels = [share for share in own.get("share_by_level") or [] if share is not None]
+    return sum(levels) / len(levels) if levels else float(own.get("share") or 1.0)
+
+
+def _populations_exist(filled: Filled) -> Iterator[Problem]:
+    """A population that is misspelt has no requests, and nothing could be said of it."""
+    names = list(filled.get("workload", "populations") or {})
+    for path, statement in statements(filled):
+        name = statement.get("population")
+        if name is None or name in names:
+            continue
+        where = (*path, "population")
+        if names:
+            yield filled.problem(where, show(name), f"a population: {words(names)}", did_you_mean(name, names))
+        else:
+            yield filled.problem(
+                where, f"{show(name)} on a card without populations", "workload.populations, or no such key"
+            )
 
 
 def _at_declared_loads(filled: Filled) -> Iterator[Problem]:
@@ -141,14 +167,23 @@ def _loads_once(filled: Filled) -> Iterator[Problem]:
                     yield filled.problem((*path, "at", index), found, "each load once")
 
 
+def _limits_latency(filled: Filled, *path: str) -> bool:
+    """Whether objectives on the card (or what stands there in their place) hold more than success and output."""
+    objectives = filled.root.at(path)
+    return objectives is not None and (
+        not isinstance(objectives.value, dict) or bool(set(objectives.mapping) - {"success", "output"})
+    )
+
+
 def _objectives_for_goodput(filled: Filled) -> Iterator[Problem]:
     """Without a latency objective every reply is good, and goodput is throughput under another name."""
-    objectives = filled.root.mapping.get("objectives")
-    if objectives is not None and (
-        not isinstance(objectives.value, dict) or set(objectives.mapping) - {"success", "output"}
-    ):
+    if _limits_latency(filled, "objectives"):
         return
+    populations = list(filled.get("workload", "populations") or {})
     for path, statement in statements(filled):
+        named = [statement["population"]] if statement.get("population") else populations
+        if named and all(_limits_latency(filled, "workload", "populations", name, "objectives") for name in named):
+            continue
         if statement.get("metric") in ("goodput", "attainment"):
             wanted = "objectives such as ttft: {at_most: 600 ms}"
             hint = "good means that every objective is met"
@@ -165,17 +200,19 @@ def _costs_have_guards(filled: Filled) -> Iterator[Problem]:
 
 def _guards_once(filled: Filled) -> Iterator[Problem]:
     """Two margins for one metric at one load: the wider one would be no guard."""
-    seen: set[tuple[str, float]] = set()
+    seen: set[tuple[str, str | None, float]] = set()
     loads, _ = loads_of(filled)
     for index, guard in enumerate(filled.get("guards") or []):
         if not isinstance(guard, dict) or guard.get("metric") is None or guard.get("at") is None:
             continue
         at = loads if isinstance(guard["at"], str) else [float(load) for load in guard["at"] if load is not None]
-        again = [load for load in at if (guard["metric"], load) in seen]
+        population = guard.get("population")
+        again = [load for load in at if (guard["metric"], population, load) in seen]
         if again:
-            found = f"a second guard on {guard['metric']} at the same load"
+            of = f" of {population}" if population else ""
+            found = f"a second guard on {guard['metric']}{of} at the same load"
             yield filled.problem(("guards", index), found, "one margin a metric and load")
-        seen.update((guard["metric"], load) for load in at)
+        seen.update((guard["metric"], population, load) for load in at)
 
 
 def _evidence_limits(filled: Filled) -> Iterator[Problem]:
@@ -232,6 +269,7 @@ CLAIM_RULES = (
     _points_for_proportions,
     _errors_in_points,
     _percentiles_have_values,
+    _populations_exist,
     _at_declared_loads,
     _loads_once,
     _objectives_for_goodput,

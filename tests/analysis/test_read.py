@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from benchcard.analysis.__main__ import main
-from benchcard.analysis.cells import CURVE_POINTS, thin
+from benchcard.analysis.curves import CURVE_POINTS, thin
 from benchcard.analysis.output import plain, text
 
 from .bundles import ab_card, build, process

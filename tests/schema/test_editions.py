@@ -6,7 +6,7 @@ import copy
 from pathlib import Path
 
 from benchcard.schema.card import load_card
-from benchcard.schema.editions import later_keys, without_later_keys
+from benchcard.schema.editions import ANY, later_keys, without_later_keys
 from benchcard.schema.structure import card_schema, deref
 from benchcard.schema.versions import CARD_EDITION
 
@@ -29,11 +29,12 @@ def test_the_later_keys() -> None:
         ("workload", "cache_state", "warm"), ("validity", "cached_beyond_plan"),
         ("workload", "test"), ("validity", "steady_state"),
         ("system", "model", "tokenizer_config"), ("system", "model", "chat_template"),
+        ("claim", "population"), ("guards", ANY, "population"),
     }  # fmt: skip
     for path in later_keys():
         schema = card_schema()
         for part in path:
-            schema = deref(schema["properties"][part])
+            schema = deref(schema["items"] if part == ANY else schema["properties"][part])
         assert 1 < schema["x-since"] <= CARD_EDITION
 
 
