@@ -129,7 +129,8 @@ def _inconclusive(bundle: Bundle) -> list[str]:
     undecided = [guard for guard in bundle.result.get("guards") or [] if guard.get("word") == "indeterminate"]
     for guard in undecided:
         parts.append(
-            f"The guard on {wording.of(guard['metric'], guard.get('population'))} at {wording.load(guard['load'], bundle.load_unit)} is undecided: "
+            f"The guard on {wording.of(guard['metric'], guard.get('population'))} at "
+            f"{wording.load(guard['load'], bundle.load_unit)} is undecided: "
             "the blocks leave open whether its margin was kept."
         )
     needed = [e["blocks_needed"] for e in claimed_effects(bundle) if e.get("blocks_needed")]
