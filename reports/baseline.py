@@ -7,6 +7,7 @@ from typing import Any
 from . import charts, wording
 from .document import Block, Bullets, Cell, Document, Figure, Paragraph, Section, section, table
 from .headline import check_value, observed, short_digest
+from .populations import population_sections
 from .procedure import blocks_section, check_section, conditions_section, identity_section, is_unknown, validity_section
 from .read import Bundle, Json
 from .service import attribution_section
@@ -177,6 +178,7 @@ def baseline_document(bundle: Bundle) -> Document:
         *start_sections(bundle),
         _sweep_section(bundle, sweep),
         _noise_section(bundle),
+        *population_sections(bundle),
         *steady_sections(bundle),
         attribution_section(bundle),
         blocks_section(bundle),

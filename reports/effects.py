@@ -56,7 +56,7 @@ def _effect_row(bundle: Bundle, effect: Json) -> list[Cell | str]:
         wording.quantity(effect.get("baseline"), unit, 4),
         wording.quantity(effect.get("candidate"), unit, 4),
         wording.interval([min(each), max(each)] if each else None, effect["scale"], unit),
-        effect["metric"],
+        wording.of(effect["metric"], (bundle.result.get("claim") or {}).get("population")),
     ]
 
 
@@ -120,9 +120,10 @@ def _figures(bundle: Bundle, effects: list[Json]) -> list[Figure]:
         if not rows:
             continue
         unit = wording.metric_unit(metric)
-        axis = f"change of {metric}" if scale == "log" else f"d of {metric}, {unit if unit != '1' else 'fraction'}"
+        named = wording.of(metric, (bundle.result.get("claim") or {}).get("population"))
+        axis = f"change of {named}" if scale == "log" else f"d of {named}, {unit if unit != '1' else 'fraction'}"
         caption = (
-            f"Effect on {metric} with its {bundle.confidence} interval at each load. "
+            f"Effect on {named} with its {bundle.confidence} interval at each load. "
             "Dashed: the threshold on the card. Thin line: no effect."
         )
         figures.append(Figure(charts.effect_intervals(rows, axis, scale == "log", f"effect-{index}", caption), caption))
@@ -177,7 +178,7 @@ def guard_section(bundle: Bundle) -> Section:
         beside = [d for d in (change, bound, guard.get("limit")) if d is not None]
         rows.append(
             [
-                wording.requirement(guard["metric"], guard["direction"], guard["margin"]),
+                wording.requirement(guard["metric"], guard["direction"], guard["margin"], guard.get("population")),
                 wording.load(guard["load"], bundle.load_unit),
                 word_cell(guard["word"]),
                 wording.effect(change, scale, unit, guard.get("reason"), beside),

@@ -38,7 +38,8 @@ def claim_text(bundle: Bundle) -> str:
     at = wording.loads(claim.get("at") or [], bundle.load_unit)
     scopes = {"every_load": f"at every load ({at})", "some_load": f"at some load (of {at})"}
     where = scopes.get(claim.get("scope", ""), f"at {at}")
-    return f"{wording.requirement(claim['metric'], claim['direction'], claim['threshold'])} {where}"
+    rule = wording.requirement(claim["metric"], claim["direction"], claim["threshold"], claim.get("population"))
+    return f"{rule} {where}"
 
 
 def claimed_effects(bundle: Bundle) -> list[Json]:
@@ -49,7 +50,8 @@ def claimed_effects(bundle: Bundle) -> list[Json]:
 def _effect_clause(bundle: Bundle, effect: Json) -> str:
     unit, scale = wording.metric_unit(effect["metric"]), effect["scale"]
     value = wording.effect(effect.get("mean"), scale, unit, effect.get("reason"), effect.get("interval"))
-    text = f"At {wording.load(effect['load'], bundle.load_unit)}: {effect['metric']} {value}"
+    named = wording.of(effect["metric"], (bundle.result.get("claim") or {}).get("population"))
+    text = f"At {wording.load(effect['load'], bundle.load_unit)}: {named} {value}"
     if effect.get("interval") is None:
         return text
     bounds = wording.interval(effect["interval"], scale, unit, effect.get("threshold"))
@@ -103,7 +105,7 @@ def _falsified(bundle: Bundle) -> list[str]:
         parts.append("The evidence rules out an effect as large as the card requires.")
     regressed = [guard for guard in bundle.result.get("guards") or [] if guard.get("word") == "regressed"]
     for guard in regressed:
-        rule = wording.requirement(guard["metric"], guard["direction"], guard["margin"])
+        rule = wording.requirement(guard["metric"], guard["direction"], guard["margin"], guard.get("population"))
         parts.append(f"A guard regressed at {wording.load(guard['load'], bundle.load_unit)}: {rule}.")
     parts.append(
         "Under these conditions the hypothesis on the card does not hold. A firm no is as good an answer as a yes."
@@ -127,7 +129,8 @@ def _inconclusive(bundle: Bundle) -> list[str]:
     undecided = [guard for guard in bundle.result.get("guards") or [] if guard.get("word") == "indeterminate"]
     for guard in undecided:
         parts.append(
-            f"The guard on {guard['metric']} at {wording.load(guard['load'], bundle.load_unit)} is undecided: "
+            f"The guard on {wording.of(guard['metric'], guard.get('population'))} at "
+            f"{wording.load(guard['load'], bundle.load_unit)} is undecided: "
             "the blocks leave open whether its margin was kept."
         )
     needed = [e["blocks_needed"] for e in claimed_effects(bundle) if e.get("blocks_needed")]

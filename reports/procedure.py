@@ -71,8 +71,9 @@ def _block_figure(bundle: Bundle) -> Figure | None:
         for effect in effects
         for block, d in by_block[effect["load_point"]].items()
     ]
-    caption = f"Effect on {metric} in each block. Solid: their mean. Dashed: the threshold. Thin line: no effect."
-    axis = f"change of {metric}" if scale == "log" else f"d of {metric}"
+    named = wording.of(metric, (bundle.result.get("claim") or {}).get("population"))
+    caption = f"Effect on {named} in each block. Solid: their mean. Dashed: the threshold. Thin line: no effect."
+    axis = f"change of {named}" if scale == "log" else f"d of {named}"
     return Figure(charts.block_effects(rows, axis, scale == "log", "blocks", caption), caption)
 
 

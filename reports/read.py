@@ -132,7 +132,7 @@ def read_bundle(folder: Path) -> Bundle:
         raise BundleError(f"{folder}: found neither verdict.json nor inference_baseline.json; the analysis writes them")
     result = _read_json(path) or {}
     require_version(str(path), result.get(key), version)
-    names = ("goodput", "latency", "steady")
+    names = ("goodput", "latency", "steady", "populations")
     return Bundle(
         kind=kind,
         result=result,

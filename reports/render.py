@@ -19,6 +19,7 @@ from .days import second_day_section
 from .document import Document
 from .effects import effect_section, evidence_section, guard_section, hypothesis_section
 from .headline import WORDS, decision, short_digest
+from .populations import population_sections
 from .procedure import (
     blocks_section,
     check_section,
@@ -88,6 +89,7 @@ def ab_document(bundle: Bundle) -> Document:
             *start_sections(bundle),
             guard_section(bundle),
             evidence_section(bundle),
+            *population_sections(bundle),
             goodput_section(bundle),
             attribution_section(bundle),
             blocks_section(bundle),

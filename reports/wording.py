@@ -227,8 +227,14 @@ def amount(size: Mapping[str, Any]) -> str:
     return f"{number(value * 100)} pt"
 
 
-def requirement(metric_name: str, direction: str, size: Mapping[str, Any]) -> str:
-    """ "goodput must rise by 5%", "tpot.p50 may rise by at most 3%"."""
+def of(metric_name: str, population: str | None) -> str:
+    """ "goodput", or "goodput of chat" where it is one population's."""
+    return metric_name if population is None else f"{metric_name} of {population}"
+
+
+def requirement(metric_name: str, direction: str, size: Mapping[str, Any], population: str | None = None) -> str:
+    """ "goodput must rise by 5%", "tpot.p50 may rise by at most 3%", "ttft.p50 of chat may rise by at most 5%"."""
+    metric_name = of(metric_name, population)
     verb = direction.replace("_", " ")
     if direction.startswith("may_"):
         return f"{metric_name} {verb} at most {amount(size)}"

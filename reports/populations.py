@@ -1,0 +1,150 @@
+"""The section on populations: each kind of request apart, since an average over them holds for none."""
+
+from __future__ import annotations
+
+from . import charts, wording
+from .document import Block, Bullets, Cell, Figure, Paragraph, Section, section, table
+from .read import Bundle, Json
+
+#: what the tables show of each population; the analysis has every metric of each cell
+SHOWN = ("goodput", "attainment", "error_rate", "ttft.p50", "tpot.p50", "e2e.p50", "output_throughput")
+
+
+def _effects_table(bundle: Bundle) -> Block | None:
+    effects: list[Json] = bundle.result.get("population_effects") or []
+    if not effects:
+        return None
+    rows: list[list[Cell | str]] = []
+    for effect in sorted(effects, key=lambda e: e["load_point"]):
+        unit, scale, reason = wording.metric_unit(effect["metric"]), effect["scale"], effect.get("reason")
+        rows.append(
+            [
+                wording.load(effect["load"], bundle.load_unit),
+                effect["metric"],
+                effect["population"],
+                wording.quantity(effect.get("baseline"), unit),
+                wording.quantity(effect.get("candidate"), unit),
+                wording.effect(effect.get("mean"), scale, unit, reason, effect.get("interval")),
+                wording.interval(effect.get("interval"), scale, unit, 0.0, reason),
+            ]
+        )
+    headings = f"Load|Metric|Population|#Baseline|#Candidate|#Effect|#{bundle.confidence} interval"
+    return table("Effect on each population", headings, rows)
+
+
+def _shares_table(bundle: Bundle) -> Block:
+    rows: list[list[Cell | str]] = [
+        [
+            wording.load(row["load"], bundle.load_unit),
+            row["arm"],
+            row["population"],
+            wording.quantity(row["declared"], "1"),
+            f"{row['attempted']:,} of {row['of']:,}",
+            wording.quantity_or_reason(row.get("share"), "1", row.get("reason")),
+        ]
+        for row in bundle.result.get("population_shares") or []
+    ]
+    caption = "Counted attempts and their share, over the used blocks"
+    return table(caption, "Load|Arm|Population|#Declared share|#Attempts|#Share", rows)
+
+
+def _summary_table(bundle: Bundle) -> Block:
+    found: dict[tuple[int, str, str], dict[str, str]] = {}
+    loads: dict[int, float] = {}
+    for row in bundle.result.get("population_summary") or []:
+        loads[row["load_point"]] = row["load"]
+        key = (row["load_point"], row["population"], row["arm"])
+        text = wording.mean_stdev(row.get("mean"), row.get("stdev"), row["unit"], row.get("reason"))
+        found.setdefault(key, {})[row["metric"]] = text
+    rows: list[list[Cell | str]] = [
+        [
+            wording.load(loads[point], bundle.load_unit),
+            population,
+            arm,
+            *(metrics.get(name, "not computed") for name in SHOWN),
+        ]
+        for (point, population, arm), metrics in sorted(found.items(), key=lambda item: item[0][0])
+    ]
+    headings = "|".join(["Load", "Population", "Arm", *(f"#{wording.metric_title(name)}" for name in SHOWN)])
+    return table("Each population, mean ± stdev over the used blocks", headings, rows)
+
+
+def _objective(bundle: Bundle, population: str) -> float | None:
+    """The TTFT objective of a population: its own, else the card's (s)."""
+    own = (bundle.card.get("workload", {}).get("populations") or {}).get(population) or {}
+    limit = ((own.get("objectives") or bundle.objectives).get("ttft") or {}).get("at_most")
+    return None if limit is None else float(limit)
+
+
+def _figures(bundle: Bundle) -> list[Figure]:
+    """The distribution of TTFT of each population."""
+    series = [row for row in bundle.series.get("populations", []) if row.get("value_s") is not None]
+    figures = []
+    for index, population in enumerate(dict.fromkeys(row["population"] for row in series), start=1):
+        mine = [row for row in series if row["population"] == population]
+        factor, unit = wording.scaled_unit(sorted(row["value_s"] for row in mine)[len(mine) // 2], "s")
+        rows = [
+            {
+                "arm": row["arm"],
+                "load": wording.load(row["load"], bundle.load_unit),
+                "percentile": row["percentile"],
+                "value": row["value_s"] / factor,
+            }
+            for row in mine
+        ]
+        limit = _objective(bundle, population)
+        dashed = "" if limit is None else f" Vertical dashed line: its objective, {wording.quantity(limit, 's')}."
+        caption = f"Distribution of the TTFT of {population} at each load: the share of values at or below.{dashed}"
+        shown = None if limit is None else limit / factor
+        axis = f"TTFT of {population}, {unit}"
+        svg = charts.latency_ecdf(rows, bundle.arms, axis, shown, f"population-{index}", caption)
+        figures.append(Figure(svg, caption))
+    return figures
+
+
+def _objective_notes(bundle: Bundle) -> Block | None:
+    populations: Json = bundle.card.get("workload", {}).get("populations") or {}
+    own = {name: population.get("objectives") for name, population in populations.items()}
+    if not any(own.values()):
+        return None
+    notes = [
+        f"{name}: {wording.objectives(limits or bundle.objectives) or 'none'}"
+        + ("" if limits else " (the card's)" if bundle.objectives else "")
+        for name, limits in own.items()
+    ]
+    return Bullets(tuple(notes))
+
+
+def has_populations(bundle: Bundle) -> bool:
+    """Whether the result tells kinds of request apart."""
+    return bool(bundle.result.get("populations"))
+
+
+def population_sections(bundle: Bundle) -> tuple[Section, ...]:
+    """The section, where the card has populations."""
+    if not has_populations(bundle):
+        return ()
+    turned: list[Json] = bundle.result.get("population_reversals") or []
+    notes = _objective_notes(bundle)
+    what = "Effects on single populations are descriptive and decide nothing" if bundle.kind == "ab" else "Descriptive"
+    closing = (
+        f"{what}. Each interval stands by itself: none is corrected for the number of populations, metrics and loads. "
+        "The distributions are pooled over the used blocks, whose requests are not independent."
+        if bundle.kind == "ab"
+        else "Rates are over the whole window, so the populations' rates add up to the system's. The distributions are "
+        "pooled over the used repeats, whose requests are not independent."
+    )
+    return (
+        section(
+            "populations",
+            "Populations",
+            *(Paragraph(f"Reversed between populations: {row['text']}.", "warn") for row in turned),
+            Paragraph("A request of each population is good only if all of these hold:") if notes else None,
+            notes,
+            *_figures(bundle),
+            _effects_table(bundle),
+            _summary_table(bundle),
+            _shares_table(bundle),
+            Paragraph(closing, "muted"),
+        ),
+    )
