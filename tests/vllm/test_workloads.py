@@ -93,7 +93,8 @@ def test_a_trace_keeps_its_lengths_and_its_shared_text(tmp_path: Path) -> None:
     found = run(
         tmp_path, "vllm-trace", ("arrivals: {process: closed}",
                                  "arrivals: {process: trace, file: t.jsonl, format: mooncake, hash_block: 128}"),
-        ("concurrency: [1, 4]", "slowdown: [1]"), ("warmup: 2 requests, measure: 8 requests", "warmup: 2 s, measure: 14 s"),
+        ("concurrency: [1, 4]", "slowdown: [1]"),
+        ("warmup: 2 requests, measure: 8 requests", "warmup: 2 s, measure: 14 s"),
         (f"    {PREFIX}\n    {LENGTHS}", "    from: trace"), t__jsonl=trace,
     )  # fmt: skip
     found_rows = replies(found)
@@ -109,8 +110,9 @@ def test_conversations_hold_their_history(tmp_path: Path, endpoint: str) -> None
     Chat: a template's tokens come on top."""
     found = run(
         tmp_path, f"vllm-turns-{endpoint}",
-        (f"    {PREFIX}\n    {LENGTHS}", "    conversations: {turns: 4, think_time: 100 ms}\n    lengths: {input: 60, output: 12}"),
-        ("concurrency: [1, 4]", f"endpoint: {endpoint}\n  concurrency: [2]"), ("measure: 8 requests", "measure: 16 requests"),
+        (PREFIX, "conversations: {turns: 4, think_time: 100 ms}"), ("input: 40", "input: 60"),
+        ("concurrency: [1, 4]", f"endpoint: {endpoint}\n  concurrency: [2]"),
+        ("measure: 8 requests", "measure: 16 requests"),
     )  # fmt: skip
     rows = replies(found)
     before = rows.select("cell", index=pl.col("index") + 1, said=pl.col("input_tokens") + pl.col("output_tokens"))
@@ -141,14 +143,15 @@ def test_structured_output_and_priorities_are_asked_for_as_vllm_takes_them(tmp_p
               "required": ["n", "ok"], "additionalProperties": False}  # fmt: skip
     found = run(
         tmp_path, "vllm-structured", ("ignore_eos: true}", "ignore_eos: false, json_schema: s.json}\n  priority: 2"),
-        ("enable-prompt-tokens-details: true}", "enable-prompt-tokens-details: true, scheduling-policy: priority}"),
+        ("enable-prompt-tokens-details: true}", "enable-prompt-tokens-details: true, scheduling-policy: priority, "
+         "structured-outputs-config: {backend: xgrammar, disable_any_whitespace: true}}"),
         ("concurrency: [1, 4]", "concurrency: [2]"), ("output: 12", "output: 64"), s__json=json.dumps(schema),
     )  # fmt: skip
     rows = replies(found)
-    # Free text of random prompts has no end; a whole JSON object has.
+    # Free text after random prompts has no end; a JSON object without blanks has.
     assert set(rows["finish_reason"]) == {"stop"}
     assert rows["output_tokens"].max() < 64
-    card = load_card(tmp_path / "card.yaml")
-    body = json.loads(Body(card.resolved, "smollm2", {card.resolved["workload"]["sampling"]["json_schema"]["sha256"]: schema})
-                      .whole([1000, 2000], 64))  # fmt: skip
+    card = load_card(tmp_path / "card.yaml").resolved
+    schemas = {card["workload"]["sampling"]["json_schema"]["sha256"]: schema}
+    body = json.loads(Body(card, "smollm2", schemas).whole([1000, 2000], 64))
     assert (body["priority"], body["response_format"]["json_schema"]["schema"]) == (2, schema)
