@@ -48,7 +48,7 @@ def conditions(reading: Reading) -> list[Record]:
         _row("output lengths", outputs_in_words(cell.outputs for cell in reading.used()), "observed"),
         *(
             _row(f"cached share ({arm})", text, "observed")
-            for arm, text in reuse.in_words((cell.cell.arm, cell.cached) for cell in reading.used())
+            for arm, text in reuse.in_words(card, ((cell.cell.arm, cell.cached) for cell in reading.used()))
         ),
         *_conversations(reading),
         _row("blocks", f"{sum(block.used for block in reading.blocks)} of {reading.wanted} used", "observed"),
@@ -78,7 +78,7 @@ def _row(name: str, value: str, source: str = "declared") -> Record:
 
 
 def _conversations(reading: Reading) -> list[Record]:
-    text = turns.in_words(cell.told for cell in reading.used())
+    text = turns.in_words((cell.told for cell in reading.used()), turns.comparable(reading.bundle.card))
     return [] if text is None else [_row("conversations", text, "observed")]
 
 

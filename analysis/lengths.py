@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -15,24 +15,33 @@ _PAIRS = 30
 
 @dataclass(frozen=True)
 class PromptLengths:
-    """Of some counted attempts: how many have the server's count, of how many it is not the planned one, and the least
-    and the most by which it differs (server less plan, tokens; None where no count differs)."""
+    """Of some counted attempts: how many have the server's count and a planned one, of how many the two differ, and the
+    least and the most by which they do (server less plan, tokens; None where no count differs). Of those that the plan
+    has no count of (recorded text): how many the server counts, the shortest and the longest."""
 
     counted: int
     differing: int
     least: int | None
     most: int | None
+    unplanned: int = 0
+    shortest: int | None = None
+    longest: int | None = None
 
 
 def prompt_lengths(attempts: pl.DataFrame) -> PromptLengths:
     """Compare the prompts of a cell's counted attempts."""
     excess = attempts.select((pl.col("input_tokens") - pl.col("asked_input_tokens")).alias("excess"))["excess"]
     known = excess.drop_nulls()
-    other = known.filter(known != 0)
-    if other.is_empty():
-        return PromptLengths(len(known), 0, None, None)
-    least, most = other.sort().gather([0, -1]).to_list()
-    return PromptLengths(len(known), len(other), int(least), int(most))
+    unplanned = attempts.filter(pl.col("asked_input_tokens").is_null())["input_tokens"].drop_nulls()
+    (least, most), (shortest, longest) = _ends(other := known.filter(known != 0)), _ends(unplanned)
+    return PromptLengths(len(known), len(other), least, most, len(unplanned), shortest, longest)
+
+
+def _ends(values: pl.Series) -> tuple[int | None, int | None]:
+    if values.is_empty():
+        return None, None
+    least, most = values.sort().gather([0, -1]).to_list()
+    return int(least), int(most)
 
 
 def shorter_than_asked(attempts: pl.DataFrame) -> int:
@@ -91,11 +100,26 @@ def in_words(cells: Iterable[PromptLengths]) -> str:
     """What the server's counts say of a run's prompts."""
     parts = list(cells)
     counted, differing = sum(part.counted for part in parts), sum(part.differing for part in parts)
+    recorded = _recorded(parts)
     if not counted:
-        return "unknown (no reply says how many tokens its prompt had)"
+        return recorded or "unknown (no reply says how many tokens its prompt had)"
+    more = f"; {recorded}" if recorded else ""
     if not differing:
-        return f"as planned in all {counted} replies that count them"
+        return f"as planned in all {counted} replies that count them{more}"
     least = min(part.least for part in parts if part.least is not None)
     most = max(part.most for part in parts if part.most is not None)
     by = f"{least:+d}" if least == most else f"{least:+d} to {most:+d}"
-    return f"not as planned in {differing} of {counted} replies: the server counts {by} tokens; both are kept"
+    return f"not as planned in {differing} of {counted} replies: the server counts {by} tokens; both are kept{more}"
+
+
+def _recorded(parts: Sequence[PromptLengths]) -> str | None:
+    """What the server's counts say of texts that were not counted when they were planned."""
+    unplanned = sum(part.unplanned for part in parts)
+    if not unplanned:
+        return None
+    shortest = min(part.shortest for part in parts if part.shortest is not None)
+    longest = max(part.longest for part in parts if part.longest is not None)
+    tokens = f"{shortest}" if shortest == longest else f"{shortest} to {longest}"
+    return (
+        f"{tokens} tokens by the server's count in {unplanned} replies to recorded text, which the plan has not counted"
+    )

@@ -2,7 +2,9 @@
 
 Planned: each prompt's longest beginning that an earlier prompt (or answer) of the cell has, too, rounded down to whole
 cache blocks, and less than the prompt. It is a bound: a cache may be too small, or the earlier prompt not yet computed.
-Measured: the server's own count, of each reply (counted attempts), or else of its metrics (the whole cell).
+Measured: the server's own count, of each reply (counted attempts), or else of its metrics (the whole cell). Servers
+that leave the count out where it is 0 (vLLM did, before it told zeros too) are known by it: no reply of the cell tells
+a 0, and then what was left out is one.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from .evidence import SERVER_METRICS, change
+from .records import Record
 from .view import CellView, Observation
 
 _HIT_RATE = SERVER_METRICS["server.prefix_cache_hit_rate"]
@@ -33,13 +36,25 @@ class CachedShare:
 def cached_share(events: pl.DataFrame, counted: pl.DataFrame, server: pl.DataFrame | None) -> CachedShare:
     """Planned and measured share of a cell."""
     block = _block_size(server)
-    told = counted.filter(pl.col("input_tokens").is_not_null() & pl.col("cached_tokens").is_not_null())
+    told = _told(counted)
     total, cached = (_sum(told, name) for name in ("input_tokens", "cached_tokens"))
     if total:
         return CachedShare(_planned(told, block), cached / total, "replies", block)
     sent = events.filter(pl.col("input_tokens").is_not_null())
     rate = _hit_rate(server)
     return CachedShare(_planned(sent, block) if sent.height else None, rate, "metrics", block)
+
+
+def _told(counted: pl.DataFrame) -> pl.DataFrame:
+    """The attempts whose reply tells how much of its prompt was cached, a 0 that was left out among them."""
+    rows = counted.filter(pl.col("input_tokens").is_not_null())
+    known = rows.filter(pl.col("cached_tokens").is_not_null())
+    if known.is_empty() or (known["cached_tokens"] == 0).any():
+        return known
+    # a reply that was not whole may have ended before its details came
+    return rows.filter((pl.col("outcome") == "ok") | pl.col("cached_tokens").is_not_null()).with_columns(
+        pl.col("cached_tokens").fill_null(0)
+    )
 
 
 def _planned(rows: pl.DataFrame, block: int | None) -> float | None:
@@ -86,22 +101,28 @@ def share_known(view: CellView) -> bool:
     return limited and share.measured is not None and share.planned is not None
 
 
-def in_words(cells: Iterable[tuple[str, CachedShare]]) -> list[tuple[str, str]]:
+def in_words(card: Record, cells: Iterable[tuple[str, CachedShare]]) -> list[tuple[str, str]]:
     """(arm, what was planned and measured over its cells) of each arm."""
     by_arm: dict[str, list[CachedShare]] = {}
     for arm, share in cells:
         by_arm.setdefault(arm, []).append(share)
-    return [(arm, _arm_in_words(shares)) for arm, shares in by_arm.items()]
+    return [(arm, _arm_in_words(shares, _why_not_planned(card))) for arm, shares in by_arm.items()]
 
 
-def _arm_in_words(shares: list[CachedShare]) -> str:
+def _why_not_planned(card: Record) -> str:
+    if card["workload"]["requests"].get("file") is not None:
+        return "recorded prompts are not compared"
+    return "the card names no tokenizer, so that nobody knows where a chat's template and words begin to differ"
+
+
+def _arm_in_words(shares: list[CachedShare], why: str) -> str:
     measured = [share.measured for share in shares if share.measured is not None]
     planned = [share.planned for share in shares if share.planned is not None]
     if not measured:
         return "unknown (the server does not say which prompt tokens it found in its cache)"
     text = f"{_range(measured)} of prompt tokens came from the cache, by the server's {shares[0].source}"
     if len(planned) < len(shares):
-        return f"{text}; what could be reused is unknown, since recorded prompts are not compared"
+        return f"{text}; what could be reused is unknown, since {why}"
     return f"{text}; the plan lets {_range(planned)} be reused"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from .records import Record
 from .view import CellView, Observation
 
 _OF_TURNS = (
@@ -85,6 +86,15 @@ def exact_history(view: CellView) -> bool:
     return has_turns(view) and view.card["workload"].get("endpoint") == "completions"
 
 
+def comparable(card: Record) -> bool:
+    """Whether the plan knows a prompt's own tokens as the server counts them: of a chat only by the model's tokenizer,
+    and on the embedded engine, whose chats are words and nothing else."""
+    system = card["system"]
+    tokenizer = (system.get("model") or {}).get("tokenizer")
+    exact = isinstance(tokenizer, dict) and "unknown" not in tokenizer
+    return card["workload"].get("endpoint") != "chat" or system["engine"]["kind"] == "simulated" or exact
+
+
 def told(view: CellView) -> Told | None:
     """What became of the conversations that began in the window; None where there are none."""
     if not has_turns(view):
@@ -101,8 +111,8 @@ def told(view: CellView) -> Told | None:
     )  # fmt: skip
 
 
-def in_words(cells: Iterable[Told | None]) -> str | None:
-    """What became of a run's conversations; None where there were none."""
+def in_words(cells: Iterable[Told | None], comparable: bool = True) -> str | None:
+    """What became of a run's conversations; None where there were none. `comparable`: as of the function."""
     parts = [part for part in cells if part is not None]
     if not parts:
         return None
@@ -113,7 +123,9 @@ def in_words(cells: Iterable[Told | None]) -> str | None:
     text = f"{whole} of {begun} that began in the window had every turn"
     if begun > whole:
         text += f"; {failed} ended with a turn that failed, {over} with the load: {missing} turns were never due"
-    if compared:
+    if not comparable:
+        text += "; their history is not compared with the server's count, since the card names no tokenizer"
+    elif compared:
         as_said = "as it was said" if not other else f"as it was said but in {other}"
         text += f"; in {compared} later turns the server counts the history {as_said}"
     return text

@@ -10,10 +10,12 @@ import pytest
 from benchcard.analysis.cells import check_rows, read_cell
 from benchcard.analysis.issued import in_words as issued_in_words
 from benchcard.analysis.issued import issued
-from benchcard.analysis.lengths import OutputLengths, output_lengths, outputs_in_words
+from benchcard.analysis.lengths import OutputLengths, output_lengths, outputs_in_words, prompt_lengths
+from benchcard.analysis.lengths import in_words as prompts_in_words
 from benchcard.analysis.read import read_bundle
-from benchcard.analysis.reuse import cached_share
-from benchcard.analysis.turns import Told
+from benchcard.analysis.reuse import CachedShare, cached_share
+from benchcard.analysis.reuse import in_words as reuse_in_words
+from benchcard.analysis.turns import Told, comparable
 from benchcard.schema.event import EVENT_COLUMNS, SERVER_COLUMNS
 
 from .bundles import MS, ab_card, build, event, frame, reply
@@ -75,6 +77,23 @@ class TestOutputs:
         assert output_lengths(events(rows)).correlation == pytest.approx(1.0)
 
 
+def test_recorded_texts_that_the_plan_has_not_counted() -> None:
+    """Two counted by the server alone, one as planned (token ids), one that nobody counts."""
+    asked, counted = (None, None, 40, None), (366, 386, 40, None)
+    rows = [
+        reply(i, [1.0], asked_input_tokens=a, input_tokens=n)
+        for i, (a, n) in enumerate(zip(asked, counted, strict=True))
+    ]
+    text = "366 to 386 tokens by the server's count in 2 replies to recorded text, which the plan has not counted"
+    assert prompts_in_words([prompt_lengths(events(rows[:2]))]) == text
+    assert prompts_in_words([prompt_lengths(events(rows[:1])), prompt_lengths(events(rows[1:]))]) == (
+        f"as planned in all 1 replies that count them; {text}"
+    )
+    assert prompts_in_words([prompt_lengths(events(rows[3:]))]) == (
+        "unknown (no reply says how many tokens its prompt had)"
+    )
+
+
 ROWS = [
     reply(0, [1.0], input_tokens=100, reusable_tokens=0, cached_tokens=0),
     reply(1, [1.0], input_tokens=100, reusable_tokens=70, cached_tokens=64),
@@ -98,6 +117,31 @@ class TestCachedShare:
         ]  # fmt: skip
         found = cached_share(events(rows), events(rows), frame(SERVER_COLUMNS, samples))
         assert (found.planned, found.measured, found.source) == (160 / 312, 78 / 312, "metrics")
+
+    def test_a_server_that_leaves_zeros_out(self) -> None:
+        """No reply tells 0: the one without a count had none. A reply that was cut off is left out, as unknown."""
+        rows = [{**ROWS[0], "cached_tokens": None}, *ROWS[1:]]
+        found = cached_share(events(rows), events(rows), frame(SERVER_COLUMNS, [CONFIG]))
+        assert (found.planned, found.measured, found.source) == (160 / 312, 160 / 312, "replies")
+        cut = [*rows, {**ROWS[1], "index": 3, "outcome": "cancelled", "cached_tokens": None}]
+        assert cached_share(events(cut), events(cut), frame(SERVER_COLUMNS, [CONFIG])) == found
+        # Where zeros are told, a count that is not there is unknown.
+        some = [ROWS[0], {**ROWS[1], "cached_tokens": None}, ROWS[2]]
+        assert cached_share(events(some), events(some), frame(SERVER_COLUMNS, [CONFIG])).measured == 96 / 212
+
+    def test_why_it_is_not_planned(self) -> None:
+        share = CachedShare(None, 0.25, "replies", 16)
+        told = "25.0% of prompt tokens came from the cache, by the server's replies; what could be reused is unknown, "
+        for requests, why in (
+            ({"file": {"path": "p.jsonl"}}, "since recorded prompts are not compared"),
+            (
+                {"file": None},
+                "since the card names no tokenizer, so that nobody knows where a chat's template and words begin to "
+                "differ",
+            ),
+        ):
+            card = {"workload": {"requests": requests, "endpoint": "chat"}}
+            assert reuse_in_words(card, [("baseline", share)]) == [("baseline", told + why)]
 
     def test_unknown_stays_unknown(self) -> None:
         rows = [{**row, "reusable_tokens": None} for row in ROWS]
@@ -133,3 +177,22 @@ def test_conversations_in_words() -> None:
         "8 of 10 that began in the window had every turn; 1 ended with a turn that failed, 1 with the load: 4 turns "
         "were never due; in 22 later turns the server counts the history as it was said but in 2"
     )
+    assert in_words([Told(5, 5, 0, 0, 0, 12, 12)], comparable=False) == (
+        "5 of 5 that began in the window had every turn; their history is not compared with the server's count, since "
+        "the card names no tokenizer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("engine", "endpoint", "tokenizer", "expected"),
+    [
+        ("vllm", "completions", "words", True),
+        ("vllm", "chat", "words", False),
+        ("openai", "chat", {"unknown": "closed"}, False),
+        ("vllm", "chat", {"name": "tokenizer.json", "sha256": "0"}, True),
+        ("simulated", "chat", "words", True),
+    ],
+)
+def test_which_histories_are_compared(engine: str, endpoint: str, tokenizer: Any, expected: bool) -> None:
+    system = {"engine": {"kind": engine}, "model": {"tokenizer": tokenizer}}
+    assert comparable({"system": system, "workload": {"endpoint": endpoint}}) is expected
