@@ -33,26 +33,39 @@ def _effects_table(bundle: Bundle) -> Block | None:
     return table("Effect on each population", headings, rows)
 
 
+def _place(row: Json, names: list[str]) -> tuple[int, int]:
+    """Rows stand by load, then by population in the card's order; the arms of one beside each other."""
+    return row["load_point"], names.index(row["population"])
+
+
+def _names(rows: list[Json]) -> list[str]:
+    return list(dict.fromkeys(row["population"] for row in rows))
+
+
 def _shares_table(bundle: Bundle) -> Block:
+    shares: list[Json] = bundle.result.get("population_shares") or []
+    names = _names(shares)
     rows: list[list[Cell | str]] = [
         [
             wording.load(row["load"], bundle.load_unit),
-            row["arm"],
             row["population"],
+            row["arm"],
             wording.quantity(row["declared"], "1"),
             f"{row['attempted']:,} of {row['of']:,}",
             wording.quantity_or_reason(row.get("share"), "1", row.get("reason")),
         ]
-        for row in bundle.result.get("population_shares") or []
+        for row in sorted(shares, key=lambda row: _place(row, names))
     ]
     caption = "Counted attempts and their share, over the used blocks"
-    return table(caption, "Load|Arm|Population|#Declared share|#Attempts|#Share", rows)
+    return table(caption, "Load|Population|Arm|#Declared share|#Attempts|#Share", rows)
 
 
 def _summary_table(bundle: Bundle) -> Block:
     found: dict[tuple[int, str, str], dict[str, str]] = {}
     loads: dict[int, float] = {}
-    for row in bundle.result.get("population_summary") or []:
+    summary: list[Json] = bundle.result.get("population_summary") or []
+    names = _names(summary)
+    for row in sorted(summary, key=lambda row: _place(row, names)):
         loads[row["load_point"]] = row["load"]
         key = (row["load_point"], row["population"], row["arm"])
         text = wording.mean_stdev(row.get("mean"), row.get("stdev"), row["unit"], row.get("reason"))
@@ -64,7 +77,7 @@ def _summary_table(bundle: Bundle) -> Block:
             arm,
             *(metrics.get(name, "not computed") for name in SHOWN),
         ]
-        for (point, population, arm), metrics in sorted(found.items(), key=lambda item: item[0][0])
+        for (point, population, arm), metrics in found.items()
     ]
     headings = "|".join(["Load", "Population", "Arm", *(f"#{wording.metric_title(name)}" for name in SHOWN)])
     return table("Each population, mean ± stdev over the used blocks", headings, rows)
