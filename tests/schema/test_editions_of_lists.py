@@ -28,7 +28,9 @@ def test_guards_resolved_before_are_compared_without_it() -> None:
 def test_a_guard_that_names_a_population_is_compared(tmp_path: Path) -> None:
     path = tmp_path / "card.yaml"
     text = CARD.read_text().replace("may_rise_by: 3%}", "may_rise_by: 3%, population: chat}")
-    path.write_text(text.replace("  requests:", "  populations: {chat: {share: 70%}, batch: {share: 30%}}\n  requests:"))
+    path.write_text(
+        text.replace("  requests:", "  populations: {chat: {share: 70%}, batch: {share: 30%}}\n  requests:")
+    )
     again = load_card(path)
     old = copy.deepcopy(again.resolved)
     for guard in old["guards"]:
