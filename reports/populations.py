@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from . import charts, wording
-from .document import Block, Bullets, Cell, Figure, Paragraph, Section, section, table
+from .document import Block, Cell, Figure, Paragraph, Section, section, table
 from .read import Bundle, Json
+from .service import objective_blocks
 
 #: what the tables show of each population; the analysis has every metric of each cell
 SHOWN = ("goodput", "attainment", "error_rate", "ttft.p50", "tpot.p50", "e2e.p50", "output_throughput")
@@ -32,26 +33,39 @@ def _effects_table(bundle: Bundle) -> Block | None:
     return table("Effect on each population", headings, rows)
 
 
+def _place(row: Json, names: list[str]) -> tuple[int, int]:
+    """Rows stand by load, then by population in the card's order; the arms of one beside each other."""
+    return row["load_point"], names.index(row["population"])
+
+
+def _names(rows: list[Json]) -> list[str]:
+    return list(dict.fromkeys(row["population"] for row in rows))
+
+
 def _shares_table(bundle: Bundle) -> Block:
+    shares: list[Json] = bundle.result.get("population_shares") or []
+    names = _names(shares)
     rows: list[list[Cell | str]] = [
         [
             wording.load(row["load"], bundle.load_unit),
-            row["arm"],
             row["population"],
+            row["arm"],
             wording.quantity(row["declared"], "1"),
             f"{row['attempted']:,} of {row['of']:,}",
             wording.quantity_or_reason(row.get("share"), "1", row.get("reason")),
         ]
-        for row in bundle.result.get("population_shares") or []
+        for row in sorted(shares, key=lambda row: _place(row, names))
     ]
     caption = "Counted attempts and their share, over the used blocks"
-    return table(caption, "Load|Arm|Population|#Declared share|#Attempts|#Share", rows)
+    return table(caption, "Load|Population|Arm|#Declared share|#Attempts|#Share", rows)
 
 
 def _summary_table(bundle: Bundle) -> Block:
     found: dict[tuple[int, str, str], dict[str, str]] = {}
     loads: dict[int, float] = {}
-    for row in bundle.result.get("population_summary") or []:
+    summary: list[Json] = bundle.result.get("population_summary") or []
+    names = _names(summary)
+    for row in sorted(summary, key=lambda row: _place(row, names)):
         loads[row["load_point"]] = row["load"]
         key = (row["load_point"], row["population"], row["arm"])
         text = wording.mean_stdev(row.get("mean"), row.get("stdev"), row["unit"], row.get("reason"))
@@ -63,7 +77,7 @@ def _summary_table(bundle: Bundle) -> Block:
             arm,
             *(metrics.get(name, "not computed") for name in SHOWN),
         ]
-        for (point, population, arm), metrics in sorted(found.items(), key=lambda item: item[0][0])
+        for (point, population, arm), metrics in found.items()
     ]
     headings = "|".join(["Load", "Population", "Arm", *(f"#{wording.metric_title(name)}" for name in SHOWN)])
     return table("Each population, mean ± stdev over the used blocks", headings, rows)
@@ -102,45 +116,24 @@ def _figures(bundle: Bundle) -> list[Figure]:
     return figures
 
 
-def _objective_notes(bundle: Bundle) -> Block | None:
-    populations: Json = bundle.card.get("workload", {}).get("populations") or {}
-    own = {name: population.get("objectives") for name, population in populations.items()}
-    if not any(own.values()):
-        return None
-    notes = [
-        f"{name}: {wording.objectives(limits or bundle.objectives) or 'none'}"
-        + ("" if limits else " (the card's)" if bundle.objectives else "")
-        for name, limits in own.items()
-    ]
-    return Bullets(tuple(notes))
-
-
-def has_populations(bundle: Bundle) -> bool:
-    """Whether the result tells kinds of request apart."""
-    return bool(bundle.result.get("populations"))
-
-
 def population_sections(bundle: Bundle) -> tuple[Section, ...]:
     """The section, where the card has populations."""
-    if not has_populations(bundle):
+    if not bundle.result.get("populations"):
         return ()
     turned: list[Json] = bundle.result.get("population_reversals") or []
-    notes = _objective_notes(bundle)
-    what = "Effects on single populations are descriptive and decide nothing" if bundle.kind == "ab" else "Descriptive"
-    closing = (
-        f"{what}. Each interval stands by itself: none is corrected for the number of populations, metrics and loads. "
-        "The distributions are pooled over the used blocks, whose requests are not independent."
-        if bundle.kind == "ab"
-        else "Rates are over the whole window, so the populations' rates add up to the system's. The distributions are "
-        "pooled over the used repeats, whose requests are not independent."
-    )
+    pooled = "The distributions are pooled over the used blocks, whose requests are not independent."
+    closing = f"Rates are over the whole window, so the populations' rates add up to the system's. {pooled}"
+    if bundle.kind == "ab":
+        closing += (
+            " Effects on single populations are descriptive and decide nothing, except where the claim or a guard names"
+            " one. Each interval stands by itself: none is corrected for the number of populations, metrics and loads."
+        )
     return (
         section(
             "populations",
             "Populations",
             *(Paragraph(f"Reversed between populations: {row['text']}.", "warn") for row in turned),
-            Paragraph("A request of each population is good only if all of these hold:") if notes else None,
-            notes,
+            *(objective_blocks(bundle) if bundle.own_objectives else ()),
             *_figures(bundle),
             _effects_table(bundle),
             _summary_table(bundle),

@@ -56,6 +56,18 @@ class Bundle:
         return found if isinstance(found, dict) else {}
 
     @cached_property
+    def own_objectives(self) -> dict[str, Mapping[str, Any]]:
+        """The objectives of the populations that have some of their own, by name."""
+        populations = self.card.get("workload", {}).get("populations") or {}
+        return {name: own["objectives"] for name, own in populations.items() if own.get("objectives")}
+
+    @cached_property
+    def judged(self) -> bool:
+        """Whether every attempt has objectives, the card's or its population's."""
+        populations = self.card.get("workload", {}).get("populations") or {}
+        return bool(self.objectives) or (bool(populations) and len(self.own_objectives) == len(populations))
+
+    @cached_property
     def confidence(self) -> str:
         """The confidence of the intervals, in percent: "95%"."""
         return f"{float(self.card.get('analysis', {}).get('confidence', 0.95)) * 100:g}%"

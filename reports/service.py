@@ -6,7 +6,7 @@ from benchcard.schema.event import OUTCOMES
 from benchcard.schema.metrics import PERCENTILE_NEEDS
 
 from . import charts, wording
-from .document import Block, Cell, Figure, Paragraph, Section, section, table
+from .document import Block, Bullets, Cell, Figure, Paragraph, Section, section, table
 from .read import Bundle, Json
 from .summary import failed_notes, load_points, mean_cell, summary_row
 
@@ -14,9 +14,8 @@ from .summary import failed_notes, load_points, mean_cell, summary_row
 def goodput_section(bundle: Bundle) -> Section:
     """Offered load against goodput for each arm, with the objectives stated."""
     title = "Goodput"
-    if not bundle.objectives:
+    if not bundle.judged:
         return section("goodput", title, Paragraph("The card states no objectives, so no request can be called good."))
-    slo = Paragraph(f"A request is good only if all of these hold: {wording.objectives(bundle.objectives)}.")
     points = [row for row in bundle.series.get("goodput", []) if row.get("goodput") is not None]
     figure = None
     if points:
@@ -37,7 +36,18 @@ def goodput_section(bundle: Bundle) -> Section:
         for arm in bundle.arms
     ]
     caption = "Goodput and attainment (good / attempted), mean ± stdev over the used blocks"
-    return section("goodput", title, slo, figure, table(caption, "Load|Arm|#Goodput|#Attainment", rows_))
+    return section(
+        "goodput", title, *objective_blocks(bundle), figure, table(caption, "Load|Arm|#Goodput|#Attainment", rows_)
+    )
+
+
+def objective_blocks(bundle: Bundle) -> list[Block]:
+    """What makes a request good; for populations with objectives of their own, each by its own."""
+    if not bundle.own_objectives:
+        return [Paragraph(f"A request is good only if all of these hold: {wording.objectives(bundle.objectives)}.")]
+    own = tuple(f"{name}: {wording.objectives(limits)}" for name, limits in bundle.own_objectives.items())
+    others = (f"every other request: {wording.objectives(bundle.objectives)}",) if bundle.objectives else ()
+    return [Paragraph("A request is good only if all that is declared for it holds:"), Bullets(own + others)]
 
 
 def _causes(rows: list[Json]) -> list[str]:
@@ -97,10 +107,10 @@ def attribution_section(bundle: Bundle) -> Section:
     arms = {arm: index for index, arm in enumerate(bundle.arms)}
     rows: list[Json] = bundle.result.get("attribution") or []
     rows = sorted(rows, key=lambda row: (row["load_point"], arms.get(row["arm"], len(arms))))
-    title = "Missed requests by cause" if bundle.objectives else "Outcomes"
+    title = "Missed requests by cause" if bundle.judged else "Outcomes"
     if not rows:
         return section("attribution", title, Paragraph("No measured window counts, so no request can be attributed."))
-    if not bundle.objectives:
+    if not bundle.judged:
         return section("attribution", title, _outcomes_table(bundle, rows))
     causes = _causes(rows)
     meaning = Paragraph(
@@ -116,7 +126,8 @@ def attribution_section(bundle: Bundle) -> Section:
 
 
 def _objective_limit(bundle: Bundle, metric: str) -> float | None:
-    rule = bundle.objectives.get(metric)
+    # one line for all requests, so none where some have another limit
+    rule = None if bundle.own_objectives else bundle.objectives.get(metric)
     if not isinstance(rule, dict):
         return None
     limit = rule.get("at_most", rule.get("every"))

@@ -37,7 +37,7 @@ def load_points(bundle: Bundle) -> list[tuple[int, float]]:
 
 def failed_notes(bundle: Bundle) -> list[Block]:
     """How many attempts of each arm and load failed, which the latencies leave out; nothing where none did."""
-    fate = "they count as missed" if bundle.objectives else "they count in error_rate"
+    fate = "they count as missed" if bundle.judged else "they count in error_rate"
     arms = {arm: index for index, arm in enumerate(bundle.arms)}
     rows: list[Json] = bundle.result.get("attribution") or []
     notes = []

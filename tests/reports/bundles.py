@@ -423,6 +423,74 @@ def mixed() -> Json:
     return verdict
 
 
+POPULATIONS: Json = {
+    "chat": {"share": 0.7, "share_by_level": None, "objectives": {"success": True, "ttft": {"at_most": 0.3}}},
+    "batch": {"share": 0.3, "share_by_level": None, "objectives": None},
+}
+
+
+def populations_card() -> Json:
+    """The card with two populations, of which chat has an objective of its own."""
+    card = copy.deepcopy(CARD)
+    card["workload"]["populations"] = copy.deepcopy(POPULATIONS)
+    return card
+
+
+def _change(population: str, metric: str, unit: str, baseline: float, interval: list[float] | None) -> Json:
+    mean = None if interval is None else sum(interval) / 2
+    candidate = None if mean is None else baseline * math.exp(mean)
+    return {
+        "population": population, "load_point": 2, "load": 12.0, "metric": metric, "unit": unit, "better": "lower",
+        "scale": "log", "blocks": 8, "baseline": baseline, "candidate": candidate, "mean": mean, "stdev": 0.02,
+        "interval": interval, "reason": "undefined in block 3 (candidate)" if interval is None else None,
+    }  # fmt: skip
+
+
+def populations() -> Json:
+    """The verdict with what was seen of each population: TTFT fell for chat and rose for batch."""
+    verdict = supported()
+    at: Json = {"load_point": 2, "load": 12.0}
+    verdict["populations"] = [
+        {**at, "cell": "b01-baseline-l2", "block": 1, "arm": "baseline", "population": "chat", "metric": "ttft.p50",
+         "unit": "s", "value": 0.2, "n": 504, "undefined": {}},
+    ]  # fmt: skip
+    verdict["population_effects"] = [
+        _change("chat", "ttft.p50", "s", 0.2, [-0.15, -0.09]),
+        _change("batch", "ttft.p50", "s", 0.4, [0.02, 0.06]),
+        _change("chat", "tpot.p50", "s", 0.021, [-0.003, 0.005]),
+        _change("batch", "tpot.p50", "s", 0.022, None),
+    ]
+    verdict["population_reversals"] = [
+        {**at, "flag": "reversed_between_populations", "metric": "ttft.p50", "better": ["chat"], "worse": ["batch"],
+         "text": "at 12 req/s ttft.p50 got better for chat (−11%, 95% interval −14% to −8.6%) and worse for batch "
+         "(+4.1%, 95% interval +2% to +6.2%)"},
+    ]  # fmt: skip
+    verdict["population_shares"] = [
+        {**at, "arm": arm, "population": name, "declared": declared, "attempted": attempted, "of": 5760,
+         "share": attempted / 5760, "reason": None}
+        for arm in ("baseline", "candidate")
+        for name, declared, attempted in (("chat", 0.7, 3986), ("batch", 0.3, 1774))
+    ]  # fmt: skip
+    verdict["population_summary"] = [
+        {**at, "arm": arm, "population": name, "metric": "ttft.p50", "unit": "s", "better": "lower", "mean": mean,
+         "stdev": stdev, "blocks": 8, "reason": None if mean else "undefined in 1 of 8 blocks"}
+        for arm, name, mean, stdev in (
+            ("baseline", "chat", 0.2, 0.01), ("baseline", "batch", 0.4, 0.02),
+            ("candidate", "chat", 0.177, 0.008), ("candidate", "batch", None, None),
+        )
+    ]  # fmt: skip
+    mix = "declared 70% chat, 30% batch; 69.2% and 30.8% of counted attempts"
+    turned = verdict["population_reversals"][0]["text"]
+    verdict["conditions"] += [
+        {"name": "mix", "value": mix, "source": "observed"},
+        {"name": "reversed between populations", "value": turned, "source": "observed"},
+    ]
+    verdict["sentence"] += f" Reversed between populations: {turned}."
+    verdict["claim"]["population"] = "chat"
+    verdict["guards"][0]["population"] = "batch"
+    return verdict
+
+
 def invalid() -> Json:
     """A late client in one cell, and no spare left."""
     verdict = supported()
@@ -609,11 +677,11 @@ def write(
     if log:
         (folder / "attempts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log), encoding="utf-8")
     if series and name == "verdict.json":
-        _write_series(folder / "series")
+        _write_series(folder / "series", list(files["card.resolved.json"]["workload"].get("populations") or {}))
     return folder
 
 
-def _write_series(folder: Path) -> None:
+def _write_series(folder: Path, populations: list[str]) -> None:
     folder.mkdir(exist_ok=True)
     goodput = [
         {
@@ -663,3 +731,6 @@ def _write_series(folder: Path) -> None:
         for batch in range(1, 21)
     ]
     pl.DataFrame(by_index).write_parquet(folder / "steady.parquet")
+    if populations:
+        ttft = [row | {"population": name} for row in latency if row["metric"] == "ttft" for name in populations]
+        pl.DataFrame(ttft).write_parquet(folder / "populations.parquet")

@@ -38,12 +38,14 @@ def _bundle(name: str, folder: Path) -> Path:
         written = bundles.write(folder, bundles.supported())
         (written / "reproduction.json").write_text(json.dumps(bundles.reproduction()), encoding="utf-8")
         return written
+    if name == "populations":
+        return bundles.write(folder, bundles.populations(), bundles.populations_card())
     make: Callable[[], bundles.Json] = getattr(bundles, name)
     return bundles.write(folder, make(), series=name != "invalid", log=LOG if name == "invalid" else None)
 
 
 @pytest.mark.parametrize(
-    "name", ["supported", "falsified", "inconclusive", "mixed", "invalid", "baseline", "second-day"]
+    "name", ["supported", "falsified", "inconclusive", "mixed", "invalid", "baseline", "second-day", "populations"]
 )
 def test_whole_text(name: str, tmp_path: Path) -> None:
     markdown, _ = render(_bundle(name, tmp_path / "bundle"))
