@@ -107,16 +107,22 @@ def _accounted(view: CellView) -> Observation:
     if view.open_loop:
         due = view.planned.filter((pl.col("phase") == "measure") & pl.col("offset").is_not_null())["index"]
     elif turns.has_turns(view):
-        # a client leaves out what a failed turn left unsaid: conversations begin in order, and their turns are counted
-        due = planned["index"].clear()
+        # a client begins its conversations in order, and leaves out what a failed turn left unsaid
+        first = view.planned.filter(pl.col("turn") == 0).select("index", "client")
+        due = _before_the_last(first, rows)
     else:
-        # client c takes its own requests in order: each one before its last must be there
-        taken = planned.filter(pl.col("index").is_in(rows.to_list()))
-        last = taken.group_by("client").agg(last=pl.col("index").max())
-        due = planned.join(last, on="client").filter(pl.col("index") <= pl.col("last"))["index"]
+        # client c takes its own requests in order
+        due = _before_the_last(planned, rows)
     missing = due.len() - due.is_in(rows.to_list()).sum()
     missing += turns.turns_missing(view) if turns.has_turns(view) else 0
     return float(repeated + strangers + missing), None
+
+
+def _before_the_last(planned: pl.DataFrame, rows: pl.Series) -> pl.Series:
+    """The planned requests that must be there, since the same client has taken one after them."""
+    taken = planned.filter(pl.col("index").is_in(rows.to_list()))
+    last = taken.group_by("client").agg(last=pl.col("index").max())
+    return planned.join(last, on="client").filter(pl.col("index") <= pl.col("last"))["index"]
 
 
 def _off_plan(view: CellView) -> Observation:

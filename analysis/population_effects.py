@@ -51,7 +51,8 @@ class Change:
 def changes(reading: Reading) -> list[Change]:
     """Every population's change in each compared metric at each load."""
     card = reading.bundle.card
-    metrics = dict.fromkeys((card["claim"]["metric"], *COMPARED))
+    # metrics of a server's start are nobody's in particular
+    metrics = [name for name in dict.fromkeys((card["claim"]["metric"], *COMPARED)) if name in METRICS]
     confidence = float(card["analysis"]["confidence"])
     return [
         _change(name, point, float(load), metric, pairs(reading, metric, point, name), confidence)

@@ -96,7 +96,7 @@ def virtual_cell(plan: Plan, cell: Cell, bundle: Bundle, start: int) -> None:
     )  # fmt: skip
     rows = [
         _row(plan, cell, bundle.name, start, request, digest, timings[request.index])
-        | {"population": request.population, "reusable_tokens": reusable}
+        | {"population": request.population, "reusable_tokens": reusable, "own_tokens": request.own_tokens}
         for request, digest, reusable in zip(requests, plan.prompt_digests[key], plan.reusable(*key), strict=True)
     ]
     # The load goes on until the last counted attempt has ended, and no longer.

@@ -47,6 +47,9 @@ def _body(plan: Plan, cell: Cell, group: int, tokens: int) -> bytes:
     """A request for one token after a document, salted as the cell's prompts are."""
     text = salted(document(plan.seed, cell.block, cell.load_point, group, tokens), salt_of(plan, cell))
     words = Words.from_card(plan.card, plan.inputs)
-    before, own, _ = Body(plan.card, model_name(plan.card), words=words).parts(text.tolist(), 1)
+    ids = text.tolist()
+    # A chat template takes the place of the last words: as many more, and the whole document is there.
+    ids += ids[:1] * words.template_tokens
+    before, own, _ = Body(plan.card, model_name(plan.card), words=words).parts(ids, 1)
     asked = {"max_tokens": 1, "temperature": 0.0}
     return before + own + b"]," + json.dumps(asked, separators=(",", ":")).encode()[1:]

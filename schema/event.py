@@ -74,7 +74,12 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("turn", "Int32", "", "turn in its conversation, from 0"),
     Column("turns", "Int32", "", "planned turns of its conversation"),
     Column("prefix_group", "Int64", "", "which shared prefix (document) the prompt starts with"),
-    Column("prompt_digest", "String", "", "SHA-256 of the planned prompt, before any salt"),
+    Column(
+        "prompt_digest",
+        "String",
+        "",
+        "SHA-256 of the planned prompt, before any salt; of a later turn, of what it says itself",
+    ),
     Column("asked_input_tokens", "Int32", "tokens", "planned prompt length"),
     Column("asked_output_tokens", "Int32", "tokens", "output length asked for (max_tokens)"),
     Column("own_tokens", "Int32", "tokens", "of the planned prompt: what it says itself, without document and history"),

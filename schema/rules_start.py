@@ -69,10 +69,19 @@ def _slowdown_has_a_second_half(filled: Filled) -> Iterator[Problem]:
             yield filled.problem((*path, "metric"), found, f"a window that holds {SLOWDOWN_NEEDS} attempts")
 
 
+def _a_start_is_nobodys(filled: Filled) -> Iterator[Problem]:
+    """A server's start and its first request are of the server: which population came first is chance."""
+    for path, statement in statements(filled):
+        if statement.get("metric") in _ONLY_COLD and statement.get("population") is not None:
+            found = f"{statement['metric']} of one population"
+            yield filled.problem((*path, "population"), found, "no population", "it is of the server's start", True)
+
+
 START_RULES = (
     _cold_start_starts_servers,
     _cold_start_warms_nothing,
     _cold_start_has_a_cold_cache,
     _start_metrics_need_a_cold_start,
     _slowdown_has_a_second_half,
+    _a_start_is_nobodys,
 )

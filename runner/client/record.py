@@ -14,7 +14,7 @@ from ..secrets import redact
 from ..tokens.tokenizer import Tokenizer
 from .attempt import Attempt
 from .outcome import outcome
-from .reply import parse_reply
+from .reply import Reply, parse_reply
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,15 +45,7 @@ class CellContext:
 def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
     """One attempt as a row; times are ns since the run's epoch."""
     reply = parse_reply(attempt.times, attempt.reads, context.token_counts)
-    planned = context.planned[attempt.index]
     kind, failure, error = outcome(attempt, reply)
-    again = None if context.tokenizer is None else context.tokenizer.tokens_by_piece([c.text for c in reply.chunks])
-    counted = [chunk.tokens for chunk in reply.chunks]
-    answers = [chunk.time for chunk in reply.chunks if chunk.kind != "reasoning"]
-
-    def since(time: int | None) -> int | None:
-        return None if time is None else time - context.epoch_ns
-
     return {
         "run": context.run,
         "cell": context.cell.cell,
@@ -62,38 +54,12 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         "load_point": context.cell.load_point,
         "load": context.cell.load,
         "phase": attempt.phase,
-        "index": attempt.index,
-        "population": planned.population,
-        "conversation": planned.conversation,
-        "turn": planned.turn,
-        "turns": planned.turns,
-        "prefix_group": planned.prefix_group,
-        "prompt_digest": context.prompt_digests[attempt.index],
-        "asked_input_tokens": planned.input_tokens,
-        "asked_output_tokens": planned.output_tokens,
-        "own_tokens": None if planned.input_tokens is None else planned.own_tokens,
-        "reusable_tokens": None if context.reusable is None else context.reusable[attempt.index],
+        **_planned(context, attempt.index),
         "input_tokens": reply.input_tokens,
         "output_tokens": reply.output_tokens,
         "cached_tokens": reply.cached_tokens,
-        "retokenized_tokens": sum(again) if again else None,
-        "scheduled": since(attempt.scheduled),
-        "queued": since(attempt.queued),
-        "connect_start": since(attempt.connect_start),
-        "connect_end": since(attempt.connect_end),
-        "sent": since(attempt.sent),
-        "headers": since(reply.headers_time),
-        "first_chunk": since(reply.first_event_time),
-        "first_token": since(reply.chunks[0].time if reply.chunks else None),
-        "first_answer_token": since(answers[0] if answers else None),
-        "last_token": since(reply.chunks[-1].time if reply.chunks else None),
-        "end": since(attempt.end),
-        "chunk_times": [chunk.time - context.epoch_ns for chunk in reply.chunks],
-        "chunk_bytes": [len(chunk.text.encode("utf-8", "replace")) for chunk in reply.chunks],
-        "chunk_tokens": again if again is not None and context.token_counts == "retokenized" else counted,
-        "chunk_tokens_retokenized": again,
-        "chunk_kinds": [chunk.kind for chunk in reply.chunks],
-        "token_counts": context.token_counts,
+        **_times(context, attempt, reply),
+        **_chunks(context, reply),
         "outcome": kind,
         "status": reply.status,
         "finish_reason": reply.finish_reason,
@@ -106,6 +72,58 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         "worker": attempt.worker,
         "fingerprint": reply.fingerprint,
         "output_digest": reply.output_digest(),
+    }
+
+
+def _planned(context: CellContext, index: int) -> dict[str, Any]:
+    """What the plan says of the request."""
+    planned = context.planned[index]
+    return {
+        "index": index,
+        "population": planned.population,
+        "conversation": planned.conversation,
+        "turn": planned.turn,
+        "turns": planned.turns,
+        "prefix_group": planned.prefix_group,
+        "prompt_digest": context.prompt_digests[index],
+        "asked_input_tokens": planned.input_tokens,
+        "asked_output_tokens": planned.output_tokens,
+        "own_tokens": None if planned.input_tokens is None else planned.own_tokens,
+        "reusable_tokens": None if context.reusable is None else context.reusable[index],
+    }
+
+
+def _times(context: CellContext, attempt: Attempt, reply: Reply) -> dict[str, int | None]:
+    """When what happened, ns since the run's epoch."""
+    answers = [chunk.time for chunk in reply.chunks if chunk.kind != "reasoning"]
+    times = {
+        "scheduled": attempt.scheduled,
+        "queued": attempt.queued,
+        "connect_start": attempt.connect_start,
+        "connect_end": attempt.connect_end,
+        "sent": attempt.sent,
+        "headers": reply.headers_time,
+        "first_chunk": reply.first_event_time,
+        "first_token": reply.chunks[0].time if reply.chunks else None,
+        "first_answer_token": answers[0] if answers else None,
+        "last_token": reply.chunks[-1].time if reply.chunks else None,
+        "end": attempt.end,
+    }
+    return {name: None if time is None else time - context.epoch_ns for name, time in times.items()}
+
+
+def _chunks(context: CellContext, reply: Reply) -> dict[str, Any]:
+    """The token-bearing chunks, their tokens by the card's source and by its tokenizer."""
+    again = None if context.tokenizer is None else context.tokenizer.tokens_by_piece([c.text for c in reply.chunks])
+    counted = [chunk.tokens for chunk in reply.chunks]
+    return {
+        "retokenized_tokens": sum(again) if again else None,
+        "chunk_times": [chunk.time - context.epoch_ns for chunk in reply.chunks],
+        "chunk_bytes": [len(chunk.text.encode("utf-8", "replace")) for chunk in reply.chunks],
+        "chunk_tokens": again if again is not None and context.token_counts == "retokenized" else counted,
+        "chunk_tokens_retokenized": again,
+        "chunk_kinds": [chunk.kind for chunk in reply.chunks],
+        "token_counts": context.token_counts,
     }
 
 

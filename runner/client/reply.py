@@ -27,7 +27,8 @@ class Chunk:
 @dataclass
 class Reply:
     """What a server answered. `answered`: a reply that was not streamed holds some text. `error` is an error the server
-    reported; `unreadable` one the parser found. Neither is cut here: what is secret is taken out first."""
+    reported; `unreadable` one the parser found. Neither is cut here: what is secret is taken out first. `answer`: a
+    stream's text in pieces, reasoning left out; `token_ids`: the ids of its tokens, where the server tells them."""
 
     status: int | None = None
     headers_time: int | None = None
@@ -44,6 +45,8 @@ class Reply:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    answer: list[str] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list)
 
     def output_digest(self) -> str | None:
         """SHA-256 (hex) of the whole output text; None where there was none."""
@@ -111,16 +114,6 @@ def parse_reply(times: Sequence[int], reads: Sequence[bytes], token_counts: str 
     else:
         _read_document(reply, http)
     return reply
-
-
-def events_of(times: Sequence[int], reads: Sequence[bytes]) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a reply's event stream, in order; none if it is no event stream, or holds an error."""
-    http = _Http(times, reads)
-    if http.status != 200 or not http.content_type.startswith(b"text/event-stream"):
-        return
-    documents = [document for _, data in _events(http.pieces) if (document := _json_object(data)) is not None]
-    if not any(document.get("error") for document in documents):
-        yield from documents
 
 
 def _read_stream(reply: Reply, pieces: Sequence[tuple[int, bytes]], token_counts: str) -> None:
@@ -216,7 +209,11 @@ def _deltas(reply: Reply, document: dict[str, Any]) -> Iterator[tuple[str, str]]
         delta = delta if isinstance(delta, dict) else {}
         content, reasoning, tool = _texts(delta)
         answer = _text(choice.get("text")) + content
+        ids = choice.get("token_ids")
+        if isinstance(ids, list):
+            reply.token_ids += [id_ for id_ in ids if isinstance(id_, int) and not isinstance(id_, bool)]
         if answer:
+            reply.answer.append(answer)
             yield "content", reasoning + answer
         elif tool:
             yield "tool", reasoning + tool

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ..plan.requests import PlannedRequest
 from .attempt import Attempt
-from .reply import events_of
+from .outcome import outcome
+from .reply import Reply, parse_reply
 from .requests import OpenRequests
 from .wire import Target, request_rest
 
 #: why a conversation ends whose answer came
-NO_IDS = "the reply tells no token ids (return_token_ids), so its conversation cannot go on"
+UNSAYABLE = (
+    "the reply does not tell its answer so that it can be said again (in a stream; completions: with token ids, "
+    "return_token_ids), so its conversation cannot go on"
+)
 _HEADER = struct.Struct("<III")
 
 
@@ -46,7 +50,7 @@ class Conversations:
         self._target = target
         self._requests = requests
         self._planned = planned
-        self._answer: Callable[[Sequence[dict[str, object]]], bytes | None] = message_of if chat else token_ids_of
+        self._answer: Callable[[Reply], bytes | None] = message_of if chat else token_ids_of
         # What was said so far, piece by piece, by conversation.
         self._said: dict[int | None, list[bytes]] = {}
 
@@ -65,13 +69,13 @@ class Conversations:
         if conversation is None or planned.turn is None or planned.turns is None or planned.turn + 1 == planned.turns:
             self._said.pop(conversation, None)
             return
-        choices = list(_choices(attempt))
-        finished = any(isinstance(choice.get("finish_reason"), str) for choice in choices)
-        answer = self._answer(choices) if finished else None
+        reply = parse_reply(attempt.times, attempt.reads)
+        ok = outcome(attempt, reply)[0] == "ok"
+        answer = self._answer(reply) if ok else None
         if answer is None:
             self._said.pop(conversation, None)
-            if finished:
-                attempt.fault, attempt.error = "stream_error", NO_IDS
+            if ok:
+                attempt.fault, attempt.error = "stream_error", UNSAYABLE
             return
         _, _, own, _ = unpack_turn(self._requests[attempt.index])
         self._said.setdefault(conversation, []).extend((own, answer))
@@ -81,25 +85,15 @@ class Conversations:
         return self._planned[attempt.index].conversation in self._said
 
 
-def token_ids_of(choices: Sequence[dict[str, object]]) -> bytes | None:
-    """The token ids of a whole answer, as a server tells them that was asked with return_token_ids: `12,5,7`. None if
-    it told none."""
-    parts = [part for choice in choices if isinstance(part := choice.get("token_ids"), list)]
-    ids = [id_ for part in parts for id_ in part if isinstance(id_, int) and not isinstance(id_, bool)]
-    return ",".join(map(str, ids)).encode() if ids else None
+def token_ids_of(reply: Reply) -> bytes | None:
+    """The token ids of an answer, as a server tells them that was asked with return_token_ids: `12,5,7`. None if it
+    told none."""
+    return ",".join(map(str, reply.token_ids)).encode() if reply.token_ids else None
 
 
-def message_of(choices: Sequence[dict[str, object]]) -> bytes:
-    """A whole answer as a message, its reasoning left out as chat templates want it."""
-    deltas = [delta for choice in choices if isinstance(delta := choice.get("delta"), dict)]
-    content = "".join(text for delta in deltas if isinstance(text := delta.get("content"), str))
-    return json.dumps({"role": "assistant", "content": content}, separators=(",", ":")).encode()
-
-
-def _choices(attempt: Attempt) -> Iterator[dict[str, object]]:
-    if attempt.fault is not None or attempt.status != 200:
-        return
-    for document in events_of(attempt.times, attempt.reads):
-        for choice in document.get("choices") or []:
-            if isinstance(choice, dict):
-                yield choice
+def message_of(reply: Reply) -> bytes | None:
+    """An answer as a message, its reasoning left out as chat templates want it. None if it was not streamed."""
+    if not reply.streamed:
+        return None
+    message = {"role": "assistant", "content": "".join(reply.answer)}
+    return json.dumps(message, separators=(",", ":")).encode()

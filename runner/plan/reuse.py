@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .prompts import Key, Prompts
+from .prompts import Prompts
 from .requests import PlannedRequest
 
 
@@ -79,10 +79,3 @@ def _of_blocks(prompts: Prompts, requests: Sequence[PlannedRequest]) -> Iterator
             if left <= 0:
                 break
         yield shared
-
-
-def reusable_by_key(
-    card: dict[str, Any], prompts: Prompts, requests: dict[Key, list[PlannedRequest]]
-) -> dict[Key, list[int | None]]:
-    """`reusable_tokens` of every load point of every block."""
-    return {key: reusable_tokens(card, prompts, rows) for key, rows in requests.items()}

@@ -24,6 +24,8 @@ def check_server(words: Words, prompts: Sequence[PlannedPrompt], model: str, arm
     tokenizer = words.tokenizer
     if tokenizer is None:
         return None
+    if not prompts:
+        return "the plan holds recorded text only, and no prompt of it was sent to /tokenize"
     for prompt in prompts:
         ids = prompt.ids.tolist()
         body: dict[str, Any] = {"model": model}

@@ -156,6 +156,38 @@ def test_36_a_conversation_whose_answer_failed_ends_there(tmp_path: Path, client
     assert sum(row["phase"] == "measure" for row in rows) == (12 - missing if clients is None else 30)
 
 
+NOT_STREAMED = json.dumps({"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "reply", "wanted"),
+    [
+        # no token: a failure of its own, and no answer to go on from
+        ("chat", stream((0, content("") + FIN + usage(0) + DONE)), "no_token"),
+        ("chat", [(0, b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+                   % (len(NOT_STREAMED), NOT_STREAMED))], "stream_error"),
+        # a text, but not the ids that were asked for
+        (
+            "completions",
+            stream((0, event({"choices": [{"text": "a", "finish_reason": "stop"}]}) + DONE)),
+            "stream_error",
+        ),
+    ],
+)  # fmt: skip
+def test_36_an_answer_that_cannot_be_said_again_ends_its_conversation_by_name(
+    tmp_path: Path, endpoint: str, reply: Any, wanted: str
+) -> None:
+    card = {"workload": {**CARD["workload"], "endpoint": endpoint}}
+    planned = turns(3, 2, None)
+    with ScriptedServer(lambda _: reply) as server:
+        rows, _ = drive(
+            server.port, tmp_path, window=WINDOW, planned=planned, records=records(planned, card), conversations=True,
+            endpoint=endpoint,
+        )  # fmt: skip
+    assert [(row["conversation"], row["turn"], row["outcome"]) for row in rows] == [(0, 0, wanted), (1, 0, wanted)]
+    assert all(("cannot go on" in (row["error"] or "")) == (wanted == "stream_error") for row in rows)
+
+
 @given(st.text(), st.binary(), st.binary(), st.binary())
 def test_a_turn_is_read_as_it_was_written(name: str, before: bytes, own: bytes, after: bytes) -> None:
     name = name.encode("utf-8", "replace").decode()

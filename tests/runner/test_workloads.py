@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from benchcard.runner.bundle import open_bundle
+from benchcard.runner.cli.reproduce import card_of
 
-from .cards import LAX, benchcard, only_run
+from .cards import LAX, benchcard, kill, only_run, start_benchcard, wait_gone
 
 CARD = """\
 card: 1
@@ -181,14 +184,25 @@ def test_an_input_that_is_not_the_one_is_found(tmp_path: Path, change: str) -> N
     assert not {"attempt_log", "complete", "events", "revision", "verdict", "report"} & set(failed)
 
 
-def test_a_run_with_files_is_resumed_and_reproduced_without_them(tmp_path: Path) -> None:
-    """The bundle holds its own: the files beside the card may go."""
-    found = run(
-        tmp_path,
-        "  arrivals: poisson\n  loads: [20 req/s]\n  window: {warmup: 0 s, measure: 1 s, drain: 5 s}\n"
-        "  requests: {pairs: {file: p.csv, format: csv}}",
-        p__csv="input_tokens,output_tokens\n" + "".join(f"{30 + i},{4 + i % 5}\n" for i in range(40)),
+def test_a_run_with_files_goes_on_without_them(tmp_path: Path) -> None:
+    """Killed after its first cell; the file beside the card is gone when it is resumed, audited, and its card read
+    again for a second day: the bundle holds its own."""
+    (tmp_path / "p.csv").write_text(
+        "input_tokens,output_tokens\n" + "".join(f"{30 + i},{4 + i % 5}\n" for i in range(40))
     )
+    workload = (
+        "  arrivals: poisson\n  loads: [20 req/s]\n  window: {warmup: 0 s, measure: 2 s, drain: 5 s}\n"
+        "  requests: {pairs: {file: p.csv, format: csv}}"
+    )
+    (tmp_path / "card.yaml").write_text(CARD.format(workload=workload, client="", lax=LAX))
+    process = start_benchcard("run", tmp_path / "card.yaml", "--out", tmp_path / "runs")
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not list((tmp_path / "runs").glob("*/*/events/b01-baseline-l1.parquet")):
+        time.sleep(0.05)
+    kill(process)
+    found = only_run(tmp_path / "runs")
+    assert wait_gone(found) == []
     (tmp_path / "p.csv").unlink()
-    benchcard("run", "--resume", found, code=2)  # over already, and read without the file
+    benchcard("run", "--resume", found)
     assert "nothing failed" in benchcard("audit", found).stdout
+    assert card_of(open_bundle(found)).resolved["workload"]["requests"]["pairs"]["file"]["rows"] == 40

@@ -94,3 +94,11 @@ def test_a_card_without_a_tokenizer_asks_nothing() -> None:
     assert check_server(PLAIN, [], "m", "baseline", server.probe()) is None
     assert tokenizer_facts({"system": {"model": {"tokenizer": "words"}}}, None) == {}
     assert not server.asked
+
+
+def test_a_plan_of_recorded_text_says_that_nothing_was_compared(tmp_path: Path) -> None:
+    plan = plan_of(card_in(tmp_path, byte_level()))
+    server = Server(200, {"count": 40})
+    why = check_server(Words.from_card(plan.card, plan.inputs), [], "m", "baseline", server.probe())
+    assert why == "the plan holds recorded text only, and no prompt of it was sent to /tokenize"
+    assert not server.asked
