@@ -41,7 +41,7 @@ def test_any_cut_gives_the_same_reply(cuts: list[int]) -> None:
         "status": 200, "streamed": True, "answered": False, "complete": True,
         "chunks": [("content", "中", 1), ("content", "b", 1)],
         "done": True, "finish_reason": "stop", "error": None, "unreadable": None, "fingerprint": None,
-        "input_tokens": 5, "output_tokens": 2, "cached_tokens": None,
+        "input_tokens": 5, "output_tokens": 2, "cached_tokens": None, "answer": ["中", "b"], "token_ids": [],
     }  # fmt: skip
 
 
