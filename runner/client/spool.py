@@ -64,6 +64,9 @@ class Spool:
         self._file.close()
 
     def _write_some(self) -> None:
+        if self._file.closed:
+            # Interrupted: what the closing connections still report has no cell any more.
+            return
         for _ in range(min(len(self._queue), max(_AT_A_TIME, len(self._queue) // _QUEUE_SHARE))):
             self._file.write(_record(self._queue.popleft()))
         self._looks += 1

@@ -75,6 +75,23 @@ def test_what_has_ended_is_on_disk_soon(tmp_path: Path) -> None:
     assert asyncio.run(main()) == 300
 
 
+def test_an_attempt_that_ends_after_the_spool_was_closed(tmp_path: Path) -> None:
+    """An interrupted cell closes its spool, and then its connections report their ends: no traceback on a terminal."""
+    raised: list[dict[str, object]] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context))
+        spool = Spool(tmp_path / "spool")
+        spool.add(Attempt(1, "measure", 0, 0))
+        spool.close()
+        spool.add(Attempt(2, "measure", 0, 0))
+        await asyncio.sleep(0.05)
+
+    asyncio.run(main())
+    assert raised == []
+    assert [attempt.index for attempt in read_spool(tmp_path / "spool")] == [1]
+
+
 def test_requests_in_a_file(tmp_path: Path) -> None:
     requests = [b"one", b"", b"three" * 1000]
     opened = RequestFile.write(tmp_path / "r", requests).open()
