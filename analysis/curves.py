@@ -49,7 +49,8 @@ class Pool:
         """The samples of those ranks (from 1; lower and higher ones are taken for the first and the last), from at
         least one sample. Exact where no curve was thinned; else too high by at most n / `CURVE_POINTS` ranks of a
         thinned cell's n."""
-        return self.values[np.searchsorted(self.below, rank, side="left").clip(max=len(self.values) - 1)]
+        found: Floats = self.values[np.searchsorted(self.below, rank, side="left").clip(max=len(self.values) - 1)]
+        return found
 
 
 def pool(curves: Sequence[Curve]) -> Pool:
