@@ -64,7 +64,7 @@ def latency_rows(reading: Reading) -> list[Record]:
 def _pooled(pooled: Pool, percent: int, confidence: float, attempts: int) -> Record:
     """The percentile of all values together (s), its interval by ranks, and why it is withheld where it is."""
     n = pooled.n
-    reason = withheld(n, percent) if n else f"no value among {wording.count(attempts, 'attempt')}"
+    reason = withheld(n, percent) if n else _no_value(attempts)
     row: Record = {"value_s": None, "interval_s": None, "n": n, "attempts": attempts, "withheld": reason}
     if reason is None:
         lower, upper = interval_ranks(n, np.array([percent / 100]), confidence)
@@ -74,15 +74,17 @@ def _pooled(pooled: Pool, percent: int, confidence: float, attempts: int) -> Rec
     return row | {"basis": BASIS}
 
 
+def _no_value(attempts: int) -> str:
+    return f"no value among {wording.count(attempts, 'attempt')}" if attempts else "no counted attempts"
+
+
 def _over_blocks(cells: Sequence[CellResult], name: str, percent: int, confidence: float) -> Record:
     """Mean and t interval (s) over the blocks of each block's percentile, where every block carries it."""
     found = [cell.values[f"{name}.p{percent}"] for cell in cells]
-    few = [cell.cell.block for cell, value in zip(cells, found, strict=True) if value.n < needed(percent)]
+    least = min((value.n for value in found), default=needed(percent))
     row: Record = {"blocks": len(cells), "block_mean_s": None, "block_interval_s": None}
-    if few:
-        least = min(value.n for value in found)
-        short = f"{len(few)} of {wording.count(len(cells), 'block')} have fewer, the least {least}"
-        return row | {"block_reason": f"p{percent} needs {needed(percent)} values a block; {short}"}
+    if least < needed(percent):
+        return row | {"block_reason": f"p{percent} needs {needed(percent)} values in each block; the least has {least}"}
     values = [value.value for value in found]
     mean, stdev, reason = mean_and_stdev(values)
     row |= {"block_mean_s": mean, "block_reason": reason}

@@ -169,7 +169,7 @@ def latency_ecdf(
     for label in dict.fromkeys(row["load"] for row in rows):
         mine = [row for row in rows if row["load"] == label]
         banded = [row for row in mine if row.get("lower") is not None and row.get("upper") is not None]
-        layers = [_band(alt, banded, arms, x, y)] if banded else []
+        layers = _bands(alt, banded, arms, x, y)
         if objective is not None:
             rule = alt.Chart(_data(alt, [{"value": objective}]))
             layers.append(rule.mark_rule(color=THRESHOLD, strokeDash=[6, 3], strokeWidth=1.5).encode(x=x))
@@ -182,11 +182,16 @@ def latency_ecdf(
     return draw(alt.vconcat(*charts), chart_id, title)
 
 
-def _band(alt: Any, rows: Sequence[Row], arms: Sequence[str], x: Any, y: Any) -> Any:
-    """The area between lower and upper of an ECDF's values."""
-    area = alt.Chart(_data(alt, rows)).mark_area(orient="horizontal", interpolate="step-after", opacity=0.22, clip=True)
-    lower = alt.X("lower:Q", scale=x.scale, axis=x.axis)
-    return area.encode(x=lower, x2="upper:Q", y=y, **_arm_channels(alt, arms))
+def _bands(alt: Any, rows: Sequence[Row], arms: Sequence[str], x: Any, y: Any) -> list[Any]:
+    """The area between lower and upper of each arm's values, beneath its line; `x` is the channel of `value`. Their
+    colours are set and not encoded, so that the legend shows the lines."""
+    layers = []
+    for arm in arms:
+        mine = [{**row, "value": row["lower"]} for row in rows if row["arm"] == arm]
+        style = {"color": ARM_COLOURS.get(arm, _GREY), "opacity": 0.22, "clip": True}
+        area = alt.Chart(_data(alt, mine)).mark_area(orient="horizontal", interpolate="step-after", **style)
+        layers += [area.encode(x=x, x2="upper:Q", y=y)] if mine else []
+    return layers
 
 
 def attainment_bounds(

@@ -91,13 +91,15 @@ def _percent(value: float | None, target: float) -> str:
 
 
 def _table(bundle: Bundle, arms: list[str], found: Json, target: float) -> Table:
+    notes = any(point["reason"] for arm in arms for point in found[arm]["points"])
     rows: list[list[Cell | str]] = []
     loads = {point["load"] for arm in arms for point in found[arm]["points"]}
     for load in sorted(loads):
         for arm in arms:
-            rows += [_row(bundle, arm, point, target) for point in found[arm]["points"] if point["load"] == load]
-    headings = "Load|Arm|#Attempts|#Good|#Attainment|#Lower bound|#deff|#Effective attempts|At the target|Note"
-    return table("Attainment at each load, over the used blocks", headings, rows)
+            here = [point for point in found[arm]["points"] if point["load"] == load]
+            rows += [_row(bundle, arm, point, target) + ([point["reason"] or ""] if notes else []) for point in here]
+    headings = "Load|Arm|#Attempts|#Good|#Attainment|#Lower bound|#deff|#Effective attempts|At the target"
+    return table("Attainment at each load, over the used blocks", headings + ("|Note" if notes else ""), rows)
 
 
 def _row(bundle: Bundle, arm: str, point: Json, target: float) -> list[Cell | str]:
@@ -113,7 +115,6 @@ def _row(bundle: Bundle, arm: str, point: Json, target: float) -> list[Cell | st
         "undefined" if point["deff"] is None else wording.fixed(point["deff"], 2),
         "undefined" if n_eff is None else wording.fixed(n_eff, 0),
         words[point["passes"]],
-        point["reason"] or "",
     ]
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from . import wording
-from .document import Block, Bullets, Cell, Paragraph, table
+from .document import Block, Cell, Paragraph, table
 from .read import Bundle, Json
 
-_WITHHELD = Cell("withheld", "muted")
+#: a reason names its percentile, which stands at the head of the column
+_WHICH = re.compile(r"^p\d+ ")
 
 
 def percentile_blocks(bundle: Bundle) -> list[Block] | None:
@@ -18,15 +20,11 @@ def percentile_blocks(bundle: Bundle) -> list[Block] | None:
         return None
     level = bundle.confidence
     pooled = f"Pooled percentiles (a description), with the {level} interval by ranks as if requests were independent"
-    over = f"Mean over the blocks of each block's percentile, with the {level} t interval"
-    blocks: list[Block] = [_table(bundle, rows, pooled, "#Values", _values, _pooled_cell)]
-    blocks += _reasons(bundle, rows, "withheld", "Withheld from the pooled percentiles:")
-    if any(row["block_mean_s"] is not None for row in rows):
-        blocks.append(_table(bundle, rows, over, "#Blocks", _blocks, _block_cell))
-    blocks += _reasons(
-        bundle, rows, "block_reason", "Withheld from the percentiles over blocks, or without an interval:"
-    )
-    return blocks
+    over = f"Mean over the blocks of each block's percentile, with the {level} t interval over the blocks"
+    return [
+        _table(bundle, rows, pooled, "#Values", _values, _pooled_cell),
+        _table(bundle, rows, over, "#Blocks", _blocks, _block_cell),
+    ]
 
 
 def _values(row: Json) -> str:
@@ -65,30 +63,25 @@ def _places(bundle: Bundle, rows: list[Json]) -> list[tuple[str, int, str]]:
 
 
 def _pooled_cell(row: Json) -> Cell | str:
-    return _WITHHELD if row["value_s"] is None else _with_interval(row["value_s"], row["interval_s"])
+    return _cell(row["value_s"], row["interval_s"], row["withheld"], "no interval")
 
 
 def _block_cell(row: Json) -> Cell | str:
-    mean = row["block_mean_s"]
-    return _WITHHELD if mean is None else _with_interval(mean, row["block_interval_s"])
+    return _cell(row["block_mean_s"], row["block_interval_s"], row["block_reason"], row["block_reason"])
 
 
-def _with_interval(value: float, bounds: list[float] | None) -> str:
-    shown = wording.quantity(value, "s")
-    return f"{shown} (no interval)" if bounds is None else f"{shown} ({wording.interval(bounds, 'difference', 's')})"
-
-
-def _reasons(bundle: Bundle, rows: list[Json], key: str, title: str) -> list[Block]:
-    """Each reason once, with where it holds."""
-    where: dict[str, list[str]] = {}
-    for row in rows:
-        if row[key] is not None:
-            load = wording.load(row["load"], bundle.load_unit)
-            where.setdefault(row[key], []).append(f"{row['metric'].upper()} at {load} ({row['arm']})")
-    if not where:
-        return []
-    items = (f"{reason}: {wording.shortened(dict.fromkeys(places), 4)}." for reason, places in where.items())
-    return [Paragraph(title), Bullets(tuple(items))]
+def _cell(value: float | None, bounds: list[float] | None, why_not: str | None, no_interval: str | None) -> Cell | str:
+    """ "134.2 ms (132.3 to 136.6)", the digits by the interval's width; or why there is no value."""
+    if value is None:
+        return Cell(_WHICH.sub("", why_not or "undefined"), "muted")
+    if bounds is None:
+        return f"{wording.quantity(value, 's')} ({no_interval})"
+    factor, unit = wording.scaled_unit(value, "s")
+    shown, low, high = value / factor, bounds[0] / factor, bounds[1] / factor
+    most = wording.decimals_for(shown, 5)
+    decimals = min(wording.decimals_for(high - low, 2), most) if high > low else wording.decimals_for(shown, 3)
+    ends = f"({wording.fixed(low, decimals)} to {wording.fixed(high, decimals)})"
+    return f"{wording.fixed(shown, decimals)} {unit} {ends}"
 
 
 def established_blocks(bundle: Bundle) -> list[Block]:
