@@ -189,7 +189,7 @@ def _bands(alt: Any, rows: Sequence[Row], arms: Sequence[str], x: Any, y: Any) -
     for arm in arms:
         mine = [{**row, "value": row["lower"]} for row in rows if row["arm"] == arm]
         style = {"color": ARM_COLOURS.get(arm, _GREY), "opacity": 0.22, "clip": True}
-        area = alt.Chart(_data(alt, mine)).mark_area(orient="horizontal", interpolate="step-after", **style)
+        area = alt.Chart(_data(alt, mine)).mark_area(orient="horizontal", interpolate="step-before", **style)
         layers += [area.encode(x=x, x2="upper:Q", y=y)] if mine else []
     return layers
 
