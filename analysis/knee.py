@@ -103,7 +103,7 @@ def _why_not(n: float, upper: float, target: float) -> str | None:
     least = int(np.ceil(np.log(1 - CONFIDENCE) / np.log(target)))
     if n < least:
         return f"too few attempts: it takes {least} to show it, all of them good"
-    return "neither shown to reach the target nor to miss it"
+    return "its upper bound reaches the target too"
 
 
 def find(points: Sequence[Point], operating_point: float | None) -> Knee:

@@ -61,7 +61,7 @@ def test_bounds_are_clopper_and_pearsons(n: int, share: float) -> None:
         ([300], [300], 1.0, True, "one block: how much blocks vary is not known"),
         ([90, 0], [90, 0], 1.0, False, "too few attempts: it takes 299 to show it, all of them good"),
         ([99, 99], [100, 100], 1.0, False, "too few attempts: it takes 299 to show it, all of them good"),
-        ([198, 198], [200, 200], 1.0, False, "neither shown to reach the target nor to miss it"),
+        ([198, 198], [200, 200], 1.0, False, "its upper bound reaches the target too"),
         ([], [], None, None, "no valid block"),
         ([0, 0], [0, 0], None, None, "no counted attempts"),
     ],
