@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from benchcard.analysis import knee
+from benchcard.analysis.cells import read_cells
+from benchcard.analysis.read import read_bundle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -147,3 +149,21 @@ def test_a_run_without_objectives_or_target_or_blocks(tmp_path: Path) -> None:
     assert (found["word"], found["reason"]) == ("undefined", "the card states no target for attainment")
     found = analyse(build(tmp_path / "short", ab_card(), skip=lambda cell: cell.block > 5))["knee"]["baseline"]
     assert (found["word"], found["interval"], found["reason"]) == ("undefined", None, "the run is invalid")
+
+
+def test_a_closed_loop_has_its_knee_in_concurrency(tmp_path: Path) -> None:
+    card = baseline_card()
+    card["objectives"] = {"success": True, "ttft": {"at_most": 0.6}}
+    loads = card["workload"]["loads"]
+    found = analyse(build(tmp_path, card))["knee"]["baseline"]
+    assert [at["load"] for at in found["points"]] == loads == sorted(loads)
+    assert found["word"] in ("not reached", "below the lowest load")
+    assert found["points"][0]["good"] == found["points"][0]["attempted"]
+
+
+def test_nothing_is_said_of_a_load_that_is_invalid(tmp_path: Path) -> None:
+    reading = read_cells(read_bundle(build(tmp_path, good=lambda block, arm, load: 1.0 if load == 1 else 0.6)))
+    arm = knee.knee_rows(reading, {2})["candidate"]
+    assert (arm["word"], arm["interval"]) == ("undefined", None)
+    assert arm["reason"] == "nothing can be said at load 20: the load is invalid, since TTFT drifts there"
+    assert [at["passes"] for at in arm["points"]] == [True, None]
