@@ -223,3 +223,19 @@ def test_the_curve_has_its_interval(tmp_path: Path) -> None:
         r, s = (int(stats.binom.ppf(0.025, n, share)), int(stats.binom.ppf(0.975, n, share)) + 1)
         assert low == (None if share == 0 or r < 1 else pytest.approx(values[r - 1]))
         assert high == (None if share == 1 or s > n else pytest.approx(values[s - 1]))
+
+
+def test_each_population_has_its_own_objectives(tmp_path: Path) -> None:
+    """Every third request is batch's, whose own limit of 50 ms all of them miss."""
+
+    def mixed(cell: Any, rows: list[Row]) -> list[Row]:
+        return [each | {"population": "batch" if each["index"] % 3 == 0 else "chat"} for each in rows]
+
+    own = {"success": True, "ttft": {"at_most": 0.05}}
+    mix = {"chat": {"share": 0.67}, "batch": {"share": 0.33, "objectives": own}}
+    card = ab_card(workload__populations=mix)
+    found = analyse(build(tmp_path, card, rows=mixed))["objective_percentiles"]
+    chat, batch = (row(found, arm="baseline", load_point=2, population=name) for name in mix)
+    assert (chat["limit_s"], chat["percentile"], chat["violations"]) == (0.6, 99 if chat["n"] >= 459 else 97, 0)
+    assert (batch["limit_s"], batch["percentile"], batch["violations"]) == (0.05, None, batch["n"])
+    assert chat["n"] + batch["n"] == 800
