@@ -11,6 +11,8 @@ from typing import Any
 from . import output
 from .cells import CellResult, Reading
 from .conditions import conditions
+from .knee import knee_rows
+from .latency import latency_rows, objective_rows
 from .metrics import METRICS
 from .population_rows import population_rows
 from .records import Record
@@ -55,6 +57,9 @@ def baseline(reading: Reading) -> Record:
         "attribution": attribution_rows(reading),
         "summary": summary_rows(reading),
         "metrics": all_metric_rows(reading),
+        "latency": latency_rows(reading),
+        "objective_percentiles": objective_rows(reading),
+        "knee": knee_rows(reading, drifting(steady)),
         **population_rows(reading),
     }
     return document

@@ -53,6 +53,10 @@ def check_card(card: Record, where: str) -> None:
         need(card, path, wanted, where)
     if not 0 < card["analysis"]["confidence"] < 1:
         raise BundleError(f"{where}: analysis.confidence is {card['analysis']['confidence']!r}; wanted between 0 and 1")
+    if "attainment" in card["analysis"]:  # a card from before it has no target
+        target = need(card, "analysis.attainment", (int, float), where)
+        if not 0 < target < 1:
+            raise BundleError(f"{where}: analysis.attainment is {target!r}; wanted between 0 and 1")
     if card["workload"].get("test", "serving") not in ("serving", "cold_start"):
         raise BundleError(f"{where}: workload.test is {card['workload']['test']!r}; wanted serving or cold_start")
     if card["kind"] not in ("ab", "baseline"):

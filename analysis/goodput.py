@@ -8,7 +8,7 @@ where it has some, else the card's. A miss is counted under each cause and, once
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,13 +31,14 @@ _MUST_BE_DEFINED = ("ttft", "e2e")
 @dataclass(frozen=True)
 class Judgement:
     """The attempts of one cell, or of several added up, judged: counts by cause. `good` is None where some attempts
-    have no objectives."""
+    have no objectives. `violations` counts, for each objective but success, the attempts that failed or missed it."""
 
     attempted: int
     good: int | None
     missed: dict[str, int]
     first_cause: dict[str, int]
     outcomes: dict[str, int]
+    violations: dict[str, int] = field(default_factory=dict)
 
 
 def judge(
@@ -68,6 +69,7 @@ def judge(
         {cause: int(misses.sum()) for cause, misses in missed.items()},
         first,
         {str(outcome): int(count) for outcome, count in outcomes},
+        {cause: int((misses | ~quantities.ok).sum()) for cause, misses in missed.items() if cause != "success"},
     )
 
 
@@ -131,6 +133,7 @@ def add(judgements: Iterable[Judgement]) -> Judgement:
             _sum(total.missed, one.missed),
             _sum(total.first_cause, one.first_cause),
             _sum(total.outcomes, one.outcomes),
+            _sum(total.violations, one.violations),
         )
     return total
 

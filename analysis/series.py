@@ -1,7 +1,8 @@
 """The curves that reports draw: series/goodput.parquet (one row a cell), series/latency.parquet (pooled distributions)
 series/populations.parquet (those of TTFT, by population) and series/steady.parquet (TTFT over each cell's window).
 
-Pooled distributions describe; they carry no interval and no verdict, because requests inside a run are not independent.
+Pooled distributions describe: requests inside a run are not independent, so the interval beside each value is pointwise
+and as if they were, and no verdict stands on it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import numpy as np
 import polars as pl
 
 from .cells import CURVES, Reading
-from .curves import Curve
+from .curves import Curve, pool
+from .percentiles import interval_ranks, value_rank
 from .populations import declared
 from .tables import arms_and_loads
 
-#: a distribution is drawn at these cumulated shares
-SHARES = np.arange(101) / 100
+#: a distribution is drawn at these cumulated shares, in percent
+PERCENTS = tuple(range(101))
 
 _GOODPUT = {
     "arm": pl.String,
@@ -38,6 +40,8 @@ _LATENCY = {
     "percentile": pl.Float64,
     "value_s": pl.Float64,
     "n": pl.Int64,
+    "lower_s": pl.Float64,
+    "upper_s": pl.Float64,
 }
 _STEADY = {
     "arm": pl.String,
@@ -70,10 +74,13 @@ def goodput_series(reading: Reading) -> pl.DataFrame:
 def latency_series(reading: Reading) -> pl.DataFrame:
     """Each latency's distribution at up to 101 shares, pooled over the used blocks of an arm and load."""
     rows: list[tuple[object, ...]] = []
+    confidence = float(reading.bundle.card["analysis"]["confidence"])
     for arm, point, load in arms_and_loads(reading):
         cells = reading.used(arm, point)
         for name in CURVES:
-            rows += [(arm, point, load, name, *row) for row in _pooled([cell.curves[name] for cell in cells])]
+            rows += [
+                (arm, point, load, name, *row) for row in _pooled([cell.curves[name] for cell in cells], confidence)
+            ]
     return pl.DataFrame(rows, schema=_LATENCY, orient="row")
 
 
@@ -91,35 +98,43 @@ def steady_series(reading: Reading) -> pl.DataFrame:
 def population_series(reading: Reading) -> pl.DataFrame:
     """Each population's distribution of TTFT, pooled as in `latency_series`."""
     rows: list[tuple[object, ...]] = []
+    confidence = float(reading.bundle.card["analysis"]["confidence"])
     for arm, point, load in arms_and_loads(reading):
         cells = reading.used(arm, point)
         for name in declared(reading.bundle.card):
             rows += [
-                (arm, point, load, "ttft", *row, name) for row in _pooled([cell.parts[name].ttft for cell in cells])
+                (arm, point, load, "ttft", *row, name)
+                for row in _pooled([cell.parts[name].ttft for cell in cells], confidence)
             ]
     return pl.DataFrame(rows, schema=_LATENCY | {"population": pl.String}, orient="row")
 
 
-def _pooled(curves: Sequence[Curve]) -> list[tuple[float, float, int]]:
-    """(share, value, samples in all) of several cells' curves taken together, at most at `SHARES`."""
-    values = np.concatenate([curve.values for curve in curves] or [np.empty(0)])
-    weights = np.concatenate([curve.weights for curve in curves] or [np.empty(0)])
-    if len(values) == 0:
+def _pooled(curves: Sequence[Curve], confidence: float) -> list[tuple[float, float, int, float | None, float | None]]:
+    """(share, value, samples in all, lower and upper end of the value's interval) of several cells' curves taken
+    together, at most at `PERCENTS`; an end is null where n carries none."""
+    pooled = pool(curves)
+    n = pooled.n
+    if n == 0:
         return []
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[order])
-    at = np.searchsorted(below, SHARES * below[-1] * (1 - 1e-12), side="left").clip(max=len(values) - 1)
-    points = dict(zip(SHARES.tolist(), values[order][at].tolist(), strict=True))
-    if len(values) < len(SHARES):
+    shares = np.array(PERCENTS) / 100
+    values = pooled.at(np.array([value_rank(n, percent) for percent in PERCENTS]))
+    lower, upper = interval_ranks(n, shares, confidence)
+    low = [float(v) if rank >= 1 else None for v, rank in zip(pooled.at(lower), lower, strict=True)]
+    high = [float(v) if rank <= n else None for v, rank in zip(pooled.at(upper), upper, strict=True)]
+    points = dict(zip(shares.tolist(), zip(values.tolist(), low, high, strict=True), strict=True))
+    if len(pooled.values) < len(PERCENTS):
         points = _distinct(points)
-    return [(share, value, int(below[-1])) for share, value in points.items()]
+    return [(share, value, n, *ends) for share, (value, *ends) in points.items()]
 
 
-def _distinct(points: dict[float, float]) -> dict[float, float]:
+_Point = tuple[float, float | None, float | None]
+
+
+def _distinct(points: dict[float, _Point]) -> dict[float, _Point]:
     """The last share at each value (and the first point), so that few samples do not look like many."""
-    last = {value: share for share, value in points.items()}
-    first = next(iter(points.items()))
-    return dict([first] + [(share, value) for value, share in last.items() if share != first[0]])
+    last = {point[0]: share for share, point in points.items()}
+    first = next(iter(points))
+    return {share: points[share] for share in (first, *(share for share in last.values() if share != first))}
 
 
 def write_series(reading: Reading, folder: Path, *, goodput: bool) -> None:

@@ -13,6 +13,8 @@ from .conditions import conditions, confounded, reversal_conditions
 from .decide import decide
 from .evidence import judge_evidence
 from .guards import GuardResult, adjust, guard, undefined
+from .knee import knee_rows
+from .latency import latency_rows, objective_rows
 from .metrics import ALL_METRICS
 from .population_effects import changes, reversal_rows, reversals
 from .population_effects import effect_rows as population_effect_rows
@@ -61,6 +63,9 @@ def verdict(reading: Reading) -> Record:
         "attribution": attribution_rows(reading),
         "summary": summary_rows(reading),
         "metrics": all_metric_rows(reading),
+        "latency": latency_rows(reading),
+        "objective_percentiles": objective_rows(reading),
+        "knee": knee_rows(reading, invalid_loads),
         **apart,
     }
     return document

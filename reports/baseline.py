@@ -7,10 +7,11 @@ from typing import Any
 from . import charts, wording
 from .document import Block, Bullets, Cell, Document, Figure, Paragraph, Section, section, table
 from .headline import check_value, observed, short_digest
+from .knee import knee_sections
 from .populations import population_sections
 from .procedure import blocks_section, check_section, conditions_section, identity_section, is_unknown, validity_section
 from .read import Bundle, Json
-from .service import attribution_section
+from .service import attribution_section, latency_section
 from .start import is_cold_start, start_sections, start_sentence
 from .steady import steady_sections
 
@@ -178,6 +179,8 @@ def baseline_document(bundle: Bundle) -> Document:
         *start_sections(bundle),
         _sweep_section(bundle, sweep),
         _noise_section(bundle),
+        *knee_sections(bundle),
+        *((latency_section(bundle),) if "latency" in bundle.result else ()),
         *population_sections(bundle),
         *steady_sections(bundle),
         attribution_section(bundle),

@@ -153,7 +153,8 @@ def goodput_curve(
 def latency_ecdf(
     rows: Sequence[Row], arms: Sequence[str], axis: str, objective: float | None, chart_id: str, title: str
 ) -> str:
-    """ECDFs of one latency, a panel a load. Rows: arm, load (label), percentile, value (in the axis's unit)."""
+    """ECDFs of one latency, a panel a load. Rows: arm, load (label), percentile, value (in the axis's unit), and where
+    there is an interval lower and upper (the same unit), between which a band is drawn."""
     import altair as alt
 
     values = sorted(row["value"] for row in rows)
@@ -167,7 +168,8 @@ def latency_ecdf(
     charts = []
     for label in dict.fromkeys(row["load"] for row in rows):
         mine = [row for row in rows if row["load"] == label]
-        layers = []
+        banded = [row for row in mine if row.get("lower") is not None and row.get("upper") is not None]
+        layers = _bands(alt, banded, arms, x, y)
         if objective is not None:
             rule = alt.Chart(_data(alt, [{"value": objective}]))
             layers.append(rule.mark_rule(color=THRESHOLD, strokeDash=[6, 3], strokeWidth=1.5).encode(x=x))
@@ -178,6 +180,43 @@ def latency_ecdf(
         )
         charts.append(alt.layer(*layers).properties(width=WIDTH, height=110, title=str(label)))
     return draw(alt.vconcat(*charts), chart_id, title)
+
+
+def _bands(alt: Any, rows: Sequence[Row], arms: Sequence[str], x: Any, y: Any) -> list[Any]:
+    """The area between lower and upper of each arm's values, beneath its line; `x` is the channel of `value`. Their
+    colours are set and not encoded, so that the legend shows the lines."""
+    layers = []
+    for arm in arms:
+        mine = [{**row, "value": row["lower"]} for row in rows if row["arm"] == arm]
+        style = {"color": ARM_COLOURS.get(arm, _GREY), "opacity": 0.22, "clip": True}
+        area = alt.Chart(_data(alt, mine)).mark_area(orient="horizontal", interpolate="step-before", **style)
+        layers += [area.encode(x=x, x2="upper:Q", y=y)] if mine else []
+    return layers
+
+
+def attainment_bounds(
+    rows: Sequence[Row], arms: Sequence[str], target: float, axis: str, chart_id: str, title: str
+) -> str:
+    """Attainment and its lower bound at each load, against the target; nothing is drawn between loads. Rows: arm, load
+    (label, in the order of the loads), attainment, lower."""
+    import altair as alt
+
+    low = min([row["lower"] for row in rows] + [target])
+    span = 1 - low or 0.01
+    scale = alt.Scale(domain=[max(0.0, low - 0.05 * span), 1 + 0.03 * span], nice=False)
+    pattern = ".0%" if span > 0.1 else ".1%" if span > 0.01 else ".2%"
+    y_axis = alt.Axis(title="attainment", format=pattern, tickCount=6)
+    y = alt.Y("attainment:Q", scale=scale, axis=y_axis)
+    x = alt.X("load:O", sort=list(dict.fromkeys(row["load"] for row in rows)), axis=alt.Axis(title=axis, labelAngle=0))
+    base = alt.Chart(_data(alt, rows)).encode(
+        x=x, xOffset=alt.XOffset("arm:N", sort=list(arms)), **_arm_channels(alt, arms)
+    )
+    bars = base.mark_rule(strokeWidth=2.5).encode(y=alt.Y("lower:Q", scale=scale, axis=y_axis), y2="attainment:Q")
+    ends = base.mark_tick(thickness=2.5, size=9).encode(y=alt.Y("lower:Q", scale=scale, axis=y_axis))
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(y=y, shape=_shape(alt, arms))
+    rule = alt.Chart(_data(alt, [{"target": target}])).mark_rule(color=THRESHOLD, strokeDash=[6, 3], strokeWidth=1.5)
+    line = rule.encode(y=alt.Y("target:Q", scale=scale, axis=y_axis))
+    return draw(alt.layer(line, bars, ends, points).properties(width=WIDTH, height=210), chart_id, title)
 
 
 def latency_by_index(rows: Sequence[Row], arms: Sequence[str], axis: str, chart_id: str, title: str) -> str:

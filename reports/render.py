@@ -19,6 +19,7 @@ from .days import second_day_section
 from .document import Document
 from .effects import effect_section, evidence_section, guard_section, hypothesis_section
 from .headline import WORDS, decision, short_digest
+from .knee import knee_sections
 from .populations import population_sections
 from .procedure import (
     blocks_section,
@@ -91,6 +92,7 @@ def ab_document(bundle: Bundle) -> Document:
             evidence_section(bundle),
             *population_sections(bundle),
             goodput_section(bundle),
+            *knee_sections(bundle),
             attribution_section(bundle),
             blocks_section(bundle),
             latency_section(bundle),

@@ -7,6 +7,7 @@ from benchcard.schema.metrics import PERCENTILE_NEEDS
 
 from . import charts, wording
 from .document import Block, Bullets, Cell, Figure, Paragraph, Section, section, table
+from .percentiles import established_blocks, percentile_blocks
 from .read import Bundle, Json
 from .summary import failed_notes, load_points, mean_cell, summary_row
 
@@ -144,11 +145,14 @@ def _latency_figure(bundle: Bundle, metric: str, rows: list[Json]) -> Figure:
             "load": wording.load(row["load"], bundle.load_unit),
             "percentile": row["percentile"],
             "value": row["value_s"] / factor,
+            **{end: row[f"{end}_s"] / factor for end in ("lower", "upper") if row.get(f"{end}_s") is not None},
         }
         for row in rows
     ]
     dashed = f" Vertical dashed line: the objective, {wording.quantity(limit, 's')}." if limit is not None else ""
-    caption = f"Distribution of {metric.upper()} at each load: the share of values at or below.{dashed}"
+    interval = f" Band: the pointwise {bundle.confidence} interval of each value, as if requests were independent."
+    band = interval if any(row.get("lower_s") is not None for row in rows) else ""
+    caption = f"Distribution of {metric.upper()} at each load: the share of values at or below.{band}{dashed}"
     shown = None if limit is None else limit / factor
     svg = charts.latency_ecdf(data, bundle.arms, f"{metric.upper()}, {unit}", shown, f"latency-{metric}", caption)
     return Figure(svg, caption)
@@ -161,18 +165,33 @@ def _at_percentile(rows: list[Json], share: float) -> float | None:
 
 
 def latency_section(bundle: Bundle) -> Section:
-    """Latency distributions, pooled over the used blocks: descriptive only."""
+    """Latency distributions, pooled over the used blocks: descriptive only; percentiles over blocks; objectives."""
     title = "Latency distributions"
     series = [row for row in bundle.series.get("latency", []) if row.get("value_s") is not None]
     if not series:
-        return section("latency", title, Paragraph("No latency was defined in any used block."))
-    figures, rows = [], list[list[Cell | str]]()
+        nothing = Paragraph("No latency was defined in any used block.")
+        return section("latency", title, nothing, *established_blocks(bundle))
+    names = list(dict.fromkeys(row["metric"] for row in series))
+    figures = [_latency_figure(bundle, name, [row for row in series if row["metric"] == name]) for name in names]
+    above = " What decides is compared block by block, above." if bundle.kind == "ab" else ""
+    note = Paragraph(
+        "Pooled over the used blocks, so these describe and decide nothing: requests inside a block are not "
+        f"independent.{above}",
+        "muted",
+    )
+    found = percentile_blocks(bundle)
+    tables = [_two_percentiles(bundle, series)] if found is None else [*found, *established_blocks(bundle)]
+    return section("latency", title, note, *figures, *failed_notes(bundle), *tables)
+
+
+def _two_percentiles(bundle: Bundle, series: list[Json]) -> Block:
+    """Pooled p50 and p90 off the curves: what there is where the analysis of that time gave no percentile rows."""
+    rows = list[list[Cell | str]]()
     for metric in dict.fromkeys(row["metric"] for row in series):
-        mine = [row for row in series if row["metric"] == metric]
-        figures.append(_latency_figure(bundle, metric, mine))
         for number, load in load_points(bundle):
             for arm in bundle.arms:
-                here = [row for row in mine if (row["arm"], row["load_point"]) == (arm, number)]
+                place = (metric, arm, number)
+                here = [row for row in series if (row["metric"], row["arm"], row["load_point"]) == place]
                 n = int(here[0]["n"]) if here else 0
                 tail = (
                     wording.quantity(_at_percentile(here, 0.9), "s")
@@ -182,10 +201,4 @@ def latency_section(bundle: Bundle) -> Section:
                 start = [metric.upper(), wording.load(load, bundle.load_unit), arm, f"{n:,}"]
                 middle = wording.quantity(_at_percentile(here, 0.5), "s") if here else "undefined (no value)"
                 rows.append([*start, middle, tail])
-    note = Paragraph(
-        "Pooled over the used blocks, so these describe and decide nothing: requests inside a block are not "
-        "independent. What decides is compared block by block, above.",
-        "muted",
-    )
-    pooled = table("Pooled percentiles", "Latency|Load|Arm|#Values|#p50|#p90", rows)
-    return section("latency", title, note, *figures, *failed_notes(bundle), pooled)
+    return table("Pooled percentiles", "Latency|Load|Arm|#Values|#p50|#p90", rows)

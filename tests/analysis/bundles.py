@@ -136,7 +136,7 @@ AB_CARD: Row = {
         "coalesced_chunks": 0.2,
         "client_error": 0.001,
     },
-    "analysis": {"revision": "sha256:" + "0" * 64, "confidence": 0.95},
+    "analysis": {"revision": "sha256:" + "0" * 64, "confidence": 0.95, "attainment": 0.99},
     "second_day": {"agreement": 0.1},
     "outputs": {"raw_events": "always", "prompts": "digest", "texts": "digest", "publish": "any_verdict"},
 }

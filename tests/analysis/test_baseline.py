@@ -66,7 +66,7 @@ def test_a_repeat_that_is_missing_makes_it_invalid(tmp_path: Path) -> None:
 def test_latency_curves(tmp_path: Path) -> None:
     analyse(build(tmp_path, baseline_card(), rows=slower_each_block))
     curves = pl.read_parquet(tmp_path / "series" / "latency.parquet")
-    assert curves.columns == ["arm", "load_point", "load", "metric", "percentile", "value_s", "n"]
+    assert curves.columns == ["arm", "load_point", "load", "metric", "percentile", "value_s", "n", "lower_s", "upper_s"]
     assert set(curves["metric"]) == {"ttft", "tpot", "itl", "e2e"}
     ttft = curves.filter((pl.col("metric") == "ttft") & (pl.col("load_point") == 1))
     assert ttft["n"].unique().to_list() == [120]

@@ -77,6 +77,7 @@ def set_at(*path: str | int, value: Any) -> Callable[[Any], None]:
         (set_at("claim", "threshold", "value", value=-0.1), "claim: threshold.value is -0.1; wanted at least 0"),
         (set_at("guards", 0, "margin", "value", value=-1), "guards[0]: margin.value is -1; wanted at least 0"),
         (set_at("analysis", "confidence", value=95), "analysis.confidence is 95; wanted between 0 and 1"),
+        (set_at("analysis", "attainment", value=99), "analysis.attainment is 99; wanted between 0 and 1"),
         (set_at("claim", "metric", value="vibes"), "no formula for metric 'vibes'"),
         (set_at("guards", 0, "at", value=[3.0]), "guards[0]: at names load 3.0"),
         (set_at("evidence", 0, "arm", value="both"), "evidence[0]: arm is 'both'; wanted baseline or candidate"),
