@@ -31,16 +31,18 @@ INTRO = """# How this analysis was calibrated
 
 Synthetic experiments whose truth is known ({rows} rows, most of them of 20,000), through the code of analysis revision
 `{revision}`
-(numpy {numpy}, scipy {scipy}, polars {polars}). Seed {seed}; every set of experiments has a stream of its own, seeded by that and its
-name. `make calibration` makes this file again, the same to the last count, and fails where a row does not hold.
+(numpy {numpy}, scipy {scipy}, polars {polars}). Seed {seed}; every set of experiments has a stream of its own,
+seeded by that and its name. `make calibration` makes this file again, the same to the last count, and fails where a row
+does not hold.
 
-How to read it: *observed* is the share of experiments, with its exact 99% interval; rows of one set share its experiments. *Must be* is the bound, fixed before.
-Where it is one-sided, *allowed* adds what chance may do: a share so large comes up once in {rare:,.0f} times if the true rate
-stands exactly on the bound. B is the number of blocks, s the spread of the differences over blocks.
+How to read it: *observed* is the share of experiments, with its exact 99% interval; rows of one set share its
+experiments. *Must be* is the bound, fixed before. Where it is one-sided, *allowed* adds what chance may do: a share above
+that comes up once in {rare:,.0f} times if the true rate stands exactly on the bound. B is the number of blocks, s the
+spread of the differences over blocks.
 
-What it does not say: the experiments have the noise that they are given. Where block noise is skewed, the interval holds the
-truth less often than it says (see below); an effect that one block drives is flagged for that. A server whose blocks are
-not independent of each other is in none of these tables: order is randomized for that.
+What it does not say: the experiments have the noise that they are given. Where block noise is skewed, the interval holds
+the truth less often than it says ("What it rests on"); an effect that one block drives is flagged for that. Blocks that
+are not independent of each other are in none of these tables: order is randomized for that.
 
 """
 
@@ -88,14 +90,13 @@ def calibrate(share: float) -> list[Row]:
     return rows + whole.rows_of(runs)
 
 
-def document(rows: list[Row]) -> str:
+def document(rows: list[Row], revision: str) -> str:
     """The whole file."""
     import numpy
     import polars
     import scipy
 
     versions = {"numpy": numpy.__version__, "scipy": scipy.__version__, "polars": polars.__version__}
-    revision = tree_digest(ROOT / "analysis")
     head = INTRO.format(rows=len(rows), revision=revision, seed=SEED, rare=1 / RARE, **versions)
     return head + markdown(rows).rstrip("\n") + "\n"
 
@@ -106,8 +107,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "reports" / "CALIBRATION.md")
     parser.add_argument("--share", type=float, default=1.0)
     arguments = parser.parse_args()
+    revision = tree_digest(ROOT / "analysis")
     rows = calibrate(arguments.share)
-    text = document(rows)
+    text = document(rows, revision)
     print(text)
     broken = [row for row in rows if not row.holds]
     for row in broken:

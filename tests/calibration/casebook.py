@@ -56,8 +56,8 @@ def first_runs(seed: int, blocks: int) -> list[bool]:
 
 
 def order_bias(n: int, spread: float, blocks: int = RUNS) -> tuple[int, int]:
-    """Equal arms of which the one that runs first gains 5%: how often the interval leaves out zero in the planned random
-    order, and with the baseline always first."""
+    """Equal arms of which the one that runs first gains 5%: how often the interval leaves out zero in the planned
+    random order, and with the baseline always first."""
     rng = stream("order", spread, blocks)
     base = 100 * np.exp(spread * rng.standard_normal((2, n, blocks)) / math.sqrt(2))
     first = np.array([first_runs(seed, blocks) for seed in range(n)])
@@ -77,8 +77,8 @@ def order_rows(n: int) -> list[Row]:
     ]
     for blocks, high in ((6, 0.08), (8, 0.07)):
         small, always = order_bias(n, 0.02, blocks)
-        rows += [
-            within(ASSUMED, f"{first}, random order, s = 2%, B = {blocks}: the interval leaves out zero", small, n, 0.03, high),
-            within(GROUP, f"{first}, one arm always first (not done), s = 2%, B = {blocks}", always, n, 0.9, 1.0),
-        ]  # fmt: skip
+        what = f"{first}, random order, s = 2%, B = {blocks}: the interval leaves out zero"
+        rows.append(within(ASSUMED, what, small, n, 0.03, high))
+        what = f"{first}, one arm always first (not done), s = 2%, B = {blocks}"
+        rows.append(within(GROUP, what, always, n, 0.9, 1.0))
     return rows

@@ -63,7 +63,7 @@ def noise(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Floats
 def log_pairs(
     rng: np.random.Generator, n: int, blocks: int, true: float, spread: float = SPREAD, kind: str = "normal"
 ) -> tuple[Floats, Floats]:
-    """(baseline, candidate): the log ratio in a block is `true` + spread·noise; blocks differ by 5% among themselves."""
+    """(baseline, candidate): the log ratio in a block is `true` + spread·noise; blocks themselves differ by 5%."""
     baseline = 10 * np.exp(0.05 * rng.standard_normal((n, blocks)))
     return baseline, baseline * np.exp(true + spread * noise(rng, kind, (n, blocks)))
 

@@ -71,12 +71,12 @@ def skewed(blocks: int, n: int) -> list[Row]:
 def same_system(blocks: int, n: int) -> list[Row]:
     """A/A: the interval leaves out zero; and a claim of +5% on it is supported."""
     found = effects(*log_pairs(stream("aa", blocks), n, blocks, 0.0), CLAIMS["ratio"][0])
-    excluded = n - covered(found, 0.0)
+    excluded, claimed = n - covered(found, 0.0), sum(e.word == "supported" for e in found)
     what = f"3% block spread, B = {blocks}"
     return [
         at_most("A/A: two equal arms", f"{what}: the interval leaves out zero", excluded, n, 0.05),
-        at_most("A/A: two equal arms", f"{what}: a rise of 5% supported", sum(e.word == "supported" for e in found), n, 0.025),
-    ]  # fmt: skip
+        at_most("A/A: two equal arms", f"{what}: a rise of 5% supported", claimed, n, 0.025),
+    ]
 
 
 def one_block(blocks: int, n: int, share: float) -> list[Row]:

@@ -1,8 +1,8 @@
 """The table of the calibration: what was counted, what it must be, and whether it is.
 
-A rate that must be at most p holds if so many or more successes are not rarer than 1 in 10,000 for a true rate of p (so
-that a table of a hundred rows that all stand exactly on their bound fails by chance once in a hundred times). A rate that
-must lie in a range has no such allowance. Beside each stands its exact 99% interval (Clopper and Pearson, 1934).
+A rate that must be at most p holds if so many successes or more are not rarer than 1 in 10,000 for a true rate of p (so
+that a table of a hundred rows which all stand exactly on their bound fails by chance once in a hundred times). A rate
+that must lie in a range has no such allowance. Beside each stands its exact 99% interval (Clopper and Pearson, 1934).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ HEADINGS = ("what", "of", "experiments", "observed", "99% interval", "must be", 
 
 @dataclass(frozen=True)
 class Row:
-    """`count` of `experiments` came out as `what` says; the true rate must lie between `low` and `high`. With `low` None
-    the bound is one-sided, with the Monte-Carlo allowance."""
+    """`count` of `experiments` came out as `what` says; the true rate must lie between `low` and `high`. With `low`
+    None the bound is one-sided, with the Monte-Carlo allowance."""
 
     group: str
     what: str
@@ -69,7 +69,7 @@ class Row:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.4g}%"
+    return f"{100 * share:.6g}%"
 
 
 def at_most(group: str, what: str, count: int, experiments: int, rate: float) -> Row:

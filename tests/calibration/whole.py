@@ -1,7 +1,8 @@
 """Whole runs: raw events in, verdict.json out, with a true effect that is exactly the threshold.
 
-A cell's time to first token is its arm's, times the cell's own noise, so that the log ratio of ttft.p50 in each block is
-known to the rounding of a nanosecond. Each verdict must have the word and the interval that `paired` gives those ratios.
+A cell's time to first token is its arm's, times the cell's own noise, so that the log ratio of ttft.p50 in each block
+is known to the rounding of a nanosecond. Each verdict must have the word and the interval that `paired` gives those
+ratios.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import math
 import tempfile
 from pathlib import Path
 
-from ..analysis.bundles import Cell, Row as Event, ab_card, analyse, build
+from ..analysis.bundles import Cell, ab_card, analyse, build
+from ..analysis.bundles import Row as Event
 from .draws import Claim, log_pairs, stream
 from .effects import effects
 from .table import Row, at_most, within
