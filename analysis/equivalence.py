@@ -6,8 +6,8 @@
     a ratio of means   the ρ for which the mean of y − ρ·x is not told from 0            Fieller, 1954
     equivalence        two one-sided tests (TOST)                                        Schuirmann, 1987
 
-All bounds are one-sided at the card's confidence. Equivalence is established only by a test of it; a difference that was
-not found establishes nothing.
+All bounds are one-sided at the card's confidence. Equivalence is established only by a test of it: a difference
+that was not found establishes nothing.
 """
 
 from __future__ import annotations

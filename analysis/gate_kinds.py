@@ -22,8 +22,8 @@ from .effect import Floats
 from .equivalence import Bounds, discordant, distributions_apart, mean_of_items, ratio_of_means
 from .records import Record
 
-#: the columns of an item table; `diverged_at` is the first token (from 0) at which an output differs from the baseline's
-#: first one, null where none does; `answered` is false where the request failed
+#: the columns of an item table; `diverged_at` is the first token (from 0) at which an output differs from the
+#: baseline's first one, null where none does; `answered` is false where the request failed
 ITEM_COLUMNS: dict[str, Any] = {
     "risk": pl.String,
     "item": pl.String,

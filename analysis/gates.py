@@ -2,8 +2,8 @@
 
 The outputs are made outside the timed window, on declared prompts, and stand in `quality/<gate>.parquet`: one row an
 item, arm and repeat. A gate passes if its one-sided bound lies within the limit. That *some* gate failed is one of
-several chances to be wrong, so a gate fails only if the bound on the other side, at 1 − α/gates (Bonferroni), lies beyond
-the limit. Else it is not established. A table that is missing or short is "not run", with the reason.
+several chances to be wrong, so a gate fails only if the bound on the other side, at 1 − α/gates (Bonferroni), lies
+beyond the limit. Else it is not established. A table that is missing or short is "not run", with the reason.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Judge = Callable[[pl.DataFrame, Record, float, float], Judged]
 
 @dataclass(frozen=True)
 class Gate:
-    """A kind of gate: its judge, the key of its limit, the arms and the least items it needs, whether its outcome may be
-    chance, its unit and what it says in words."""
+    """A kind of gate: its judge, the key of its limit, the arms and the least items it needs, whether its outcome may
+    be chance, its unit and what it says in words."""
 
     judge: Judge
     limit: str

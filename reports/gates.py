@@ -37,8 +37,8 @@ def gate_sections(bundle: Bundle) -> tuple[Section, ...]:
     if not gates:
         return ()
     intro = Paragraph(
-        f"A gate passes if the one-sided {bundle.confidence} bound of the difference between the arms' outputs lies within "
-        "its limit; a conformance gate counts. All must pass; one that fails falsifies the hypothesis."
+        f"A gate passes if the one-sided {bundle.confidence} bound of the difference between the arms' outputs lies "
+        "within its limit; a conformance gate counts. All must pass; one that fails falsifies the hypothesis."
     )
     alarms = tuple(f"{gate['gate']} ({gate['risk']}): {gate['alarm']}" for gate in gates if gate.get("alarm"))
     heard = (Paragraph("Alarms, which change no word:"), Bullets(alarms)) if alarms else ()

@@ -14,7 +14,7 @@ from ..calibration.draws import Claim, log_pairs, point_pairs, stream, zero_pair
 from ..calibration.table import Row, at_most, markdown, parsed, within
 
 N = 1500
-# a range without allowance is for thousands; here it is widened by what so few experiments may stray (4 standard errors)
+# a range without allowance is for thousands; here it is widened by what so few may stray (4 standard errors)
 STRAY = 4 * (0.05 * 0.95 / N) ** 0.5
 
 

@@ -25,7 +25,7 @@ def item(name: int, arm: str, risk: str, **values: Any) -> Row:
 
 
 def greedy(b: int, c: int, n: int = 500, both: int = 0) -> list[Row]:
-    """b items diverge at token 5 in the candidate only, c in A/A only, `both` in both; the others at token 32 or never."""
+    """b items diverge at token 5 in the candidate only, c in A/A only, `both` in both; the others at 32 or never."""
     rows = []
     for i in range(n):
         late = None if i % 2 else 32
@@ -87,8 +87,8 @@ def test_greedy_outputs_that_diverge_no_more_than_in_aa(tmp_path: Path) -> None:
             "n": 500,
             "reason": None,
             "alarm": None,
-            "text": "gate greedy_divergence (cache_reuse): greedy outputs diverge early in at most 1 pt more items than in "
-            "A/A; 40 of 500 items diverge before token 32 (A/A: 40); the difference is 0 pt, its bound 0.597 pt",
+            "text": "gate greedy_divergence (cache_reuse): greedy outputs diverge early in at most 1 pt more items "
+            "than in A/A; 40 of 500 items diverge before token 32 (A/A: 40); the difference is 0 pt, its bound 0.597 pt",
         }
     ]
     assert "gate_passed" in codes(verdict)
@@ -107,8 +107,8 @@ def test_outputs_that_are_not_equivalent_falsify_by_name(tmp_path: Path) -> None
     # (60 − 5)/502 + z·√(66 − 55²/502)/502 = .1095618 + .0253734
     text = (
         "the outputs are not equivalent: gate greedy_divergence (cache_reuse): greedy outputs diverge early in at most "
-        "1 pt more items than in A/A; 60 of 500 items diverge before token 32 (A/A: 5); the difference is 11 pt, its bound "
-        "13.494 pt"
+        "1 pt more items than in A/A; 60 of 500 items diverge before token 32 (A/A: 5); the difference is 11 pt, its "
+        "bound 13.494 pt"
     )
     assert verdict["because"][0] == {"code": "gate_failed", "text": text}
     assert f" T{text[1:]}." in verdict["sentence"]
@@ -197,7 +197,7 @@ def test_a_gate_that_was_not_run_supports_nothing(tmp_path: Path) -> None:
     [
         (GREEDY, greedy(0, 0, n=480), "not run", "480 of 500 prompts were run"),
         (GREEDY, greedy(0, 0)[:-1], "not run", "baseline_aa has 499 of 500 outputs"),
-        (GREEDY, [row for row in greedy(0, 0) if row["arm"] == "candidate"], "not run", "baseline_aa has 0 of 500 outputs"),
+        (GREEDY, greedy(0, 0)[::2], "not run", "baseline_aa has 0 of 500 outputs"),
         (GREEDY, [], "not run", "candidate has 0 of 0 outputs"),
         (TASK, task(0, 0, 12), "not established", "12 items; this gate needs 30"),
         (LENGTH, lengths(1.0, 29), "not established", "29 items; this gate needs 30"),
@@ -267,9 +267,9 @@ def test_the_report_has_a_row_for_each_gate(tmp_path: Path) -> None:
         "Outputs of both arms:\n\n"
         "| Risk | Gate | Word | Observed | Bound | Limit | Items | What |\n"
         "| --- | --- | --- | ---: | ---: | ---: | ---: | --- |\n"
-        "| cache_reuse | greedy_divergence | pass | 0 pt | 0.597 pt | 1 pt | 500 | greedy outputs diverge early in at most "
-        "1 pt more items than in A/A; 40 of 500 items diverge before token 32 (A/A: 40); the difference is 0 pt, its bound "
-        "0.597 pt |\n"
+        "| cache_reuse | greedy_divergence | pass | 0 pt | 0.597 pt | 1 pt | 500 | greedy outputs diverge early in at "
+        "most 1 pt more items than in A/A; 40 of 500 items diverge before token 32 (A/A: 40); the difference is 0 pt, "
+        "its bound 0.597 pt |\n"
         "| precision | task_metric | **not run** | – | – | 2 pt | 0 | the share of correct answers may fall by 2 pt; "
         "quality/task_metric.parquet is missing |"
     )

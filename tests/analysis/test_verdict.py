@@ -463,7 +463,7 @@ def test_the_documents_shape(tmp_path: Path) -> None:
     verdict = analyse(bundle)
     assert set(verdict) == {
         "verdict_version", "run", "card", "seed", "revision", "libraries", "verdict", "because", "sentence", "claim",
-        "effects", "guards", "evidence", "validity", "blocks", "conditions", "attribution", "summary", "metrics",
+        "calibration", "effects", "guards", "evidence", "validity", "blocks", "conditions", "attribution", "summary", "metrics",
         "steady_state",
     }  # fmt: skip
     assert verdict["verdict_version"] == 1

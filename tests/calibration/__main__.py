@@ -36,13 +36,13 @@ seeded by that and its name. `make calibration` makes this file again, the same 
 does not hold.
 
 How to read it: *observed* is the share of experiments, with its exact 99% interval; rows of one set share its
-experiments. *Must be* is the bound, fixed before. Where it is one-sided, *allowed* adds what chance may do: a share above
-that comes up once in {rare:,.0f} times if the true rate stands exactly on the bound. B is the number of blocks, s the
-spread of the differences over blocks.
+experiments. *Must be* is the bound, fixed before. Where it is one-sided, *allowed* adds what chance may do: a share
+above that comes up once in {rare:,.0f} times if the true rate stands exactly on the bound. B is the number of
+blocks, s the spread of the differences over blocks.
 
-What it does not say: the experiments have the noise that they are given. Where block noise is skewed, the interval holds
-the truth less often than it says ("What it rests on"); an effect that one block drives is flagged for that. Blocks that
-are not independent of each other are in none of these tables: order is randomized for that.
+What it does not say: the experiments have the noise that they are given. Where block noise is skewed, the interval
+holds the truth less often than it says ("What it rests on"); an effect that one block drives is flagged for that.
+Blocks that are not independent of each other are in none of these tables: order is randomized for that.
 
 """
 

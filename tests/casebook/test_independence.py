@@ -19,7 +19,7 @@ def test_56_the_block_is_the_unit() -> None:
 
 
 def test_56_drawn_sums_are_those_of_drawn_requests() -> None:
-    """Mean and variance of a run's requests, drawn directly, have the distribution of 1,000 requests drawn one by one."""
+    """Mean and variance of a run's requests, drawn directly, are distributed as those of 1,000 drawn one by one."""
     rng = np.random.default_rng(5)
     requests = rng.normal(0, 1, (3000, casebook.REQUESTS))
     means, variances = casebook.runs(stream("sums"), 250)
@@ -29,7 +29,7 @@ def test_56_drawn_sums_are_those_of_drawn_requests() -> None:
 
 
 def test_56_a_gain_for_whichever_runs_first_cancels_in_the_planned_order() -> None:
-    """Over 2,000 plans the candidate runs first in half of the blocks, and 5% for whoever does leaves the mean effect at 0."""
+    """Over 2,000 plans the candidate runs first in half of the blocks; 5% for whoever does leaves the mean at 0."""
     first = np.array([casebook.first_runs(seed, 6) for seed in range(2000)])
     assert first.mean() == pytest.approx(0.5, abs=4 * 0.5 / first.size**0.5)
     d = np.where(first, np.log(1.05), -np.log(1.05)).mean(axis=1)
