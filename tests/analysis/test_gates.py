@@ -88,7 +88,7 @@ def test_greedy_outputs_that_diverge_no_more_than_in_aa(tmp_path: Path) -> None:
             "reason": None,
             "alarm": None,
             "text": "gate greedy_divergence (cache_reuse): greedy outputs diverge early in at most 1 pt more items "
-            "than in A/A; 40 of 500 items diverge before token 32 (A/A: 40); the difference is 0 pt, its bound 0.597 pt",
+            "than in A/A; 40 of 500 items diverge before token 32 (A/A: 40); the difference is 0 pt, its bound 0.597 pt",  # noqa: E501
         }
     ]
     assert "gate_passed" in codes(verdict)

@@ -463,8 +463,8 @@ def test_the_documents_shape(tmp_path: Path) -> None:
     verdict = analyse(bundle)
     assert set(verdict) == {
         "verdict_version", "run", "card", "seed", "revision", "libraries", "verdict", "because", "sentence", "claim",
-        "calibration", "effects", "guards", "evidence", "validity", "blocks", "conditions", "attribution", "summary", "metrics",
-        "steady_state",
+        "effects", "guards", "evidence", "validity", "blocks", "conditions", "attribution", "summary", "metrics",
+        "steady_state", "calibration",
     }  # fmt: skip
     assert verdict["verdict_version"] == 1
     assert set(verdict["libraries"]) == {"numpy", "scipy", "polars"}
