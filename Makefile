@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SOURCES := schema runner analysis reports
 
-.PHONY: help install demo test lint typecheck vllm vllm-test vllm-demo performance clean
+.PHONY: help install demo test lint typecheck calibration vllm vllm-test vllm-demo performance clean
 
 help:
 	@echo "make demo         run cards/quickstart.yaml on the embedded engine; the report's path is printed last"
 	@echo "make test         lint, types and every test but those that need a real vLLM"
+	@echo "make calibration  thousands of synthetic experiments through the analysis; writes reports/CALIBRATION.md (minutes)"
 	@echo "make vllm         install a real vLLM (CPU) and its model into .venv-vllm and .models"
 	@echo "make vllm-test    the tests against the real vLLM"
 	@echo "make performance  the measuring client beside others, and what it must hold (run nothing else meanwhile)"
@@ -40,6 +41,9 @@ typecheck: install
 
 test: lint typecheck
 	$(BIN)/pytest --ignore=tests/vllm
+
+calibration: install
+	$(BIN)/python -m tests.calibration
 
 vllm:
 	$(PYTHON) tests/vllm/setup/install.py

@@ -1,4 +1,4 @@
-"""The verdict's one word, from the claim, the guards and the evidence, and why.
+"""The verdict's one word, from the claim, the guards, the quality gates and the evidence, and why.
 
 invalid > (evidence fails: inconclusive) > mixed > falsified > inconclusive > supported. `invalid` comes only from
 checks that the card fixed and that are blind to the arm. Every finding is kept as a clause; the decisive ones stand
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from . import wording
 from .cells import Reading
 from .claim import LoadEffect, reversal
+from .gates import gate_finding
 from .records import Record
 from .steady_loads import drift_text
 from .work import unequal_work
@@ -48,6 +49,7 @@ def decide(
     evidence: Sequence[Record],
     confounded: Sequence[str],
     invalid_loads: Mapping[int, Sequence[Record]],
+    gates: Sequence[Record] = (),
 ) -> Verdict:
     """Apply the rules of precedence."""
     if not reading.complete:
@@ -57,7 +59,8 @@ def decide(
     named = wording.of(claim["metric"], claim.get("population"))
     findings = [*_drift(reading, effects, guards, invalid_loads), *_reversal(effects, named, kind)]
     findings += _claim(effects, claim, kind)
-    findings += [*(_guard(row, kind) for row in guards), *_evidence(evidence)]
+    findings += [*(_guard(row, kind) for row in guards), *(Finding(*gate_finding(row)) for row in gates)]
+    findings += _evidence(evidence)
     findings += [Finding("inconclusive", code, text) for code, text in unequal_work(reading)]
     findings.sort(key=lambda finding: _RANKS[finding.word])
     if findings[0].word == "supported" and confounded:

@@ -44,6 +44,10 @@ def write(path: Path, document: Mapping[str, Any]) -> None:
     temporary.replace(path)
 
 
+#: where the project says how often its analysis errs, from simulation: a file of its repository
+CALIBRATION = "reports/CALIBRATION.md"
+
+
 def libraries() -> dict[str, str]:
     """The versions of the libraries that computed the numbers."""
     import numpy
@@ -68,4 +72,5 @@ def header(bundle_card: Mapping[str, Any], plan: Mapping[str, Any], run: str) ->
         "seed": plan["seed"],
         "revision": bundle_card["analysis"]["revision"],
         "libraries": libraries(),
+        "calibration": CALIBRATION,
     }

@@ -175,6 +175,11 @@ class Bundle:
         path = self.root / "telemetry" / f"server-{cell.cell}.parquet"
         return _frame(path, SERVER_COLUMNS) if path.is_file() else None
 
+    def quality(self, gate: str, columns: Mapping[str, Any]) -> pl.DataFrame | None:
+        """A quality gate's table of items, or None where the gate was not run."""
+        path = self.root / "quality" / f"{gate}.parquet"
+        return _frame(path, columns) if path.is_file() else None
+
     def certificate(self, number: int | None) -> Record | None:
         """The instrument's certificate of a sitting, or None where there is none."""
         path = self.root / "instrument" / f"{number}.json"

@@ -19,7 +19,8 @@ from .records import Record
 from .start import cold_start
 from .traffic import workload
 
-#: findings that the sentence itself must carry
+#: costs and risks that the sentence itself must carry, and other findings that it must
+_COSTS = ("guard_regressed", "guard_indeterminate", "gate_failed", "gate_not_established", "gate_not_run")
 _SAID = ("reversal", "confounded", "evidence_unknown", "failures_differ", "unequal_work")
 
 
@@ -51,7 +52,7 @@ def sentence(
         parts.append(f"{place}, {treatment(card)} {'; '.join(whats)}, {blocks}")
     parts.append(f"; the threshold was {limit}: {verdict.word}.")
     parts += [_more(e, claim, reading) for e in shown if e.word in ("inconclusive", "falsified")]
-    parts += [_capital(f" {f.text}.") for f in verdict.findings if f.code in ("guard_regressed", "guard_indeterminate")]
+    parts += [_capital(f" {f.text}.") for f in verdict.findings if f.code in _COSTS]
     parts += [_capital(f" {f.text}.") for f in verdict.findings if f.code in _SAID]
     if confounded(reading.bundle) and not any(f.code == "confounded" for f in verdict.findings):
         parts.append(f" Confounded with the treatment: {wording.listed(confounded(reading.bundle))}.")

@@ -12,6 +12,7 @@ from .claim import effect_rows, load_effects, pairs
 from .conditions import conditions, confounded, reversal_conditions
 from .decide import decide
 from .evidence import judge_evidence
+from .gates import gate_rows
 from .guards import GuardResult, adjust, guard, undefined
 from .knee import knee_rows
 from .latency import latency_rows, objective_rows
@@ -40,7 +41,8 @@ def verdict(reading: Reading) -> Record:
     guards = guard_rows(reading, invalid_loads)
     cells = [result.cell for result in reading.used()]
     evidence = judge_evidence(bundle, card.get("evidence") or [], cells, (float(at) for at in claim["at"]))
-    found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads)
+    gates = gate_rows(bundle)
+    found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads, gates)
     apart = _populations(reading)
     turned = [row["text"] for row in apart.get("population_reversals", [])]
     metric = ALL_METRICS[claim["metric"]]
@@ -55,6 +57,7 @@ def verdict(reading: Reading) -> Record:
         "claim": {**named, "unit": metric.unit, "better": metric.better, "confidence": confidence},
         "effects": effect_rows(effects, claim["metric"], confidence),
         "guards": guards,
+        **({"gates": gates} if gates else {}),
         "evidence": evidence,
         "validity": validity(reading),
         "steady_state": steady,

@@ -202,6 +202,18 @@ def check_section(bundle: Bundle) -> Section:
         "Reproduce and audit",
         Paragraph("RUN is this folder; commands start where the card's relative paths hold:"),
         Code("\n".join(lines)),
+        _calibration(bundle),
+    )
+
+
+def _calibration(bundle: Bundle) -> Paragraph | None:
+    """Where it is said how often this analysis errs; nothing, where its result names no place (an older one)."""
+    place = bundle.result.get("calibration")
+    if not place:
+        return None
+    return Paragraph(
+        f"How this analysis was calibrated: {place} of benchcard. The analysis revision of this report is "
+        f"{bundle.result.get('revision')}; that file names the one it was made for."
     )
 
 

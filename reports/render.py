@@ -18,6 +18,7 @@ from .baseline import baseline_document
 from .days import second_day_section
 from .document import Document
 from .effects import effect_section, evidence_section, guard_section, hypothesis_section
+from .gates import gate_sections
 from .headline import WORDS, decision, short_digest
 from .knee import knee_sections
 from .populations import population_sections
@@ -89,6 +90,7 @@ def ab_document(bundle: Bundle) -> Document:
             effect_section(bundle),
             *start_sections(bundle),
             guard_section(bundle),
+            *gate_sections(bundle),
             evidence_section(bundle),
             *population_sections(bundle),
             goodput_section(bundle),

@@ -31,6 +31,13 @@ def test_a_margin_inside_the_interval_is_indeterminate() -> None:
     assert welch(DAY1, DAY2, math.log(1.02)).word == "indeterminate"
 
 
+def test_the_least_interval_that_two_days_can_have() -> None:
+    """Two days of 8 blocks with a spread of 3%: the interval is ±.0264, whatever the days say."""
+    day = np.array([1, -1] * 4) * 0.03 * math.sqrt(7 / 8)
+    found = welch(day.tolist(), day.tolist(), 0.1)
+    assert (found.upper, found.lower) == pytest.approx((0.0264, -0.0264), abs=5e-5)
+
+
 def test_an_interval_wholly_outside_is_a_conflict() -> None:
     assert welch(DAY1, [d + 0.2 for d in DAY2], math.log(1.02)).word == "conflict"
 

@@ -287,6 +287,7 @@ def supported() -> Json:
         "seed": 1,
         "revision": REVISION,
         "libraries": {"numpy": "2.4.0", "polars": "2.1.0", "scipy": "1.17.0"},
+        "calibration": "reports/CALIBRATION.md",
         "verdict": "supported",
         "because": [
             {
@@ -606,6 +607,7 @@ def baseline() -> Json:
         "seed": 1,
         "revision": REVISION,
         "libraries": verdict["libraries"],
+        "calibration": verdict["calibration"],
         "valid": True,
         "validity": _validity(),
         "blocks": [

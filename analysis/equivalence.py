@@ -1,0 +1,94 @@
+"""Equivalent work: bounds on how far two arms' outputs may differ, from pairs of the same item.
+
+    discordant pairs   (b − c)/(N + 2) ± z·√(b + c + 1 − (b − c)²/(N + 2))/(N + 2)      Agresti & Min, 2005
+    no discordant pair the exact binomial bound 1 − (1 − confidence)^(1/N)               Clopper & Pearson, 1934
+    a mean of items    mean ± t·s/√N of the paired differences
+    a ratio of means   the ρ for which the mean of y − ρ·x is not told from 0            Fieller, 1954
+    equivalence        two one-sided tests (TOST)                                        Schuirmann, 1987
+
+All bounds are one-sided at the card's confidence. Equivalence is established only by a test of it: a difference
+that was not found establishes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .effect import Floats, is_rounding, one_sided_p, t_quantile
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """An observed difference with its one-sided bounds; together they are the interval at 1 − 2·(1 − confidence)."""
+
+    observed: float
+    lower: float
+    upper: float
+
+
+def no_event_bound(n: int, confidence: float = 0.95) -> float:
+    """The exact one-sided upper bound of a rate of which n trials showed no event; 1 without trials."""
+    return 1.0 if n == 0 else -math.expm1(math.log1p(-confidence) / n)
+
+
+def discordant(b: int, c: int, n: int, confidence: float = 0.95) -> Bounds:
+    """Share of pairs that only the first shows (b of n) less the share that only the second does (c of n)."""
+    from scipy import special
+
+    if b == c == 0:
+        bound = no_event_bound(n, confidence)
+        return Bounds(0.0, -bound, bound)
+    center = (b - c) / (n + 2)
+    half = float(special.ndtri(confidence)) * math.sqrt(b + c + 1 - (b - c) ** 2 / (n + 2)) / (n + 2)
+    return Bounds((b - c) / n, center - half, center + half)
+
+
+def mean_of_items(d: Floats, confidence: float = 0.95) -> Bounds:
+    """The mean of each item's difference. Where no item differs the bound is that of a share of which none was seen:
+    the differences are of proportions, at most 1 apart."""
+    mean, stdev = float(np.mean(d)), float(np.std(d, ddof=1))
+    if is_rounding(stdev, [1.0]):
+        bound = no_event_bound(len(d), confidence)
+        return Bounds(mean, mean - bound, mean + bound)
+    half = t_quantile(confidence, len(d) - 1) * stdev / math.sqrt(len(d))
+    return Bounds(mean, mean - half, mean + half)
+
+
+def ratio_of_means(x: Floats, y: Floats, confidence: float = 0.95) -> Bounds | None:
+    """mean(y)/mean(x) − 1 over paired items, with Fieller's bounds; None where the mean of x is not told from 0."""
+    n, mx, my = len(x), float(np.mean(x)), float(np.mean(y))
+    covariance = np.cov(x, y)
+    g = t_quantile(confidence, n - 1) ** 2 / n
+    # (my − ρ·mx)² = g·(s_yy − 2ρ·s_xy + ρ²·s_xx), a quadratic in ρ
+    a = mx * mx - g * float(covariance[0, 0])
+    half = mx * my - g * float(covariance[0, 1])
+    if mx <= 0 or a <= 0:
+        return None
+    root = math.sqrt(max(0.0, half * half - a * (my * my - g * float(covariance[1, 1]))))
+    return Bounds(my / mx - 1, (half - root) / a - 1, (half + root) / a - 1)
+
+
+def tost(d: Sequence[float], low: float, high: float) -> float | None:
+    """p of "the mean of d lies between low and high": the larger of the two one-sided t tests. None with fewer than two
+    values or without any spread."""
+    values = np.asarray(d, dtype=np.float64)
+    if len(values) < 2:
+        return None
+    mean, stdev = float(np.mean(values)), float(np.std(values, ddof=1))
+    if is_rounding(stdev, [*values.tolist(), low, high]):
+        return None
+    above = one_sided_p(mean, stdev, len(values), low, up=True)[1]
+    return max(above, one_sided_p(mean, stdev, len(values), high, up=False)[1])
+
+
+def distributions_apart(x: Floats, y: Floats) -> tuple[float, float]:
+    """(distance, p) of the two-sample Kolmogorov–Smirnov test: an alarm only, since the items are paired and the values
+    have ties."""
+    from scipy import stats
+
+    found = stats.ks_2samp(x, y, method="asymp")
+    return float(found.statistic), float(found.pvalue)
