@@ -93,6 +93,8 @@ def virtual_cell(plan: Plan, cell: Cell, bundle: Bundle, start: int) -> None:
         _flags(card, cell.arm),
         costs=engine["costs"],
         speedup=engine["speedup"],
+        # A server that is never restarted was started with the run, at 0; any other is new (drift counts from there).
+        uptime_ns=start if card["system"]["launch"]["restart"] == "never" else 0,
     )  # fmt: skip
     rows = [
         _row(plan, cell, bundle.name, start, request, digest, timings[request.index])
