@@ -1,9 +1,9 @@
-"""What the analysis must do on two cores: 1,000,000 attempts of 100 chunk times, verdict and report, in 15 s and 1.5 GiB.
+"""What the analysis must do on two cores: a million attempts of 100 chunk times, verdict and report, in 15 s, 1.5 GiB.
 
     python -m tests.performance.analysis_speed [--attempts 1000000] [--runs 3] [--keep DIR]
 
-The bundle is synthetic and goes through the real commands, as processes of their own; wall time is the best of the runs,
-memory the worst of them (peak resident set of one process). Nothing else may run meanwhile.
+The bundle is synthetic and goes through the real commands, as processes of their own; wall time is the best of the
+runs, memory the worst of them (peak resident set of one process). Nothing else may run meanwhile.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Used:
 
 
 def write_bundle(root: Path, attempts: int) -> Path:
-    """A run of an ab card: 8 blocks of two arms at two loads, `attempts` in all, each with `CHUNKS` chunks of a token."""
+    """A run of an ab card: 8 blocks of two arms at two loads, `attempts` in all, each of `CHUNKS` tokens, one a chunk."""
     mean = attempts / (BLOCKS * 4) / (WARMUP_S + MEASURE_S)
     loads = [round(mean * 0.992, 6), round(mean * 1.008, 6)]
     card = bundles.ab_card(
