@@ -48,7 +48,7 @@ class Used:
 
 
 def write_bundle(root: Path, attempts: int) -> Path:
-    """A run of an ab card: 8 blocks of two arms at two loads, `attempts` in all, each of `CHUNKS` tokens, one a chunk."""
+    """A run of an ab card: 8 blocks of two arms at two loads, `attempts` in all, of `CHUNKS` chunks each."""
     mean = attempts / (BLOCKS * 4) / (WARMUP_S + MEASURE_S)
     loads = [round(mean * 0.992, 6), round(mean * 1.008, 6)]
     card = bundles.ab_card(
