@@ -90,10 +90,8 @@ def test_the_last_cell_is_slower_by_a_tenth_or_more(virtual_runs: list[tuple[Pla
 
 
 def test_randomized_blocks_keep_the_interval_honest(virtual_runs: list[tuple[Plan, Path]]) -> None:
-    """Of 20 intervals at 95% about one is expected to exclude the true effect, 0. The arms are equal, so all that is
-    random is which comes first in a block, a coin's toss: the interval excludes 0 where 7 or 8 of 8 fall alike, which
-    has probability 18/256, and more than 4 of 20 do with probability 0.011. None supports the claim, which is
-    false."""
+    """Of 20 intervals at 95% one is expected to exclude the true effect, 0; more than 4 of them do with probability
+    0.003 (binomial). None supports the claim, which is false."""
     verdicts = [verdict_of(run) for _, run in virtual_runs]
     assert sum(map(excludes_zero, verdicts)) <= 4
     assert "supported" not in {verdict["verdict"] for verdict in verdicts}
