@@ -13,7 +13,7 @@ help:
 	@echo "make calibration  thousands of synthetic experiments through the analysis; writes reports/CALIBRATION.md (minutes)"
 	@echo "make vllm         install a real vLLM (CPU) and its model into .venv-vllm and .models"
 	@echo "make vllm-test    the tests against the real vLLM"
-	@echo "make performance  the measuring client beside others, and what it must hold (run nothing else meanwhile)"
+	@echo "make performance  the measuring client beside others, and what it and the analysis must hold (run nothing else meanwhile)"
 	@echo "make vllm-demo    run cards/vllm-prefix-caching.yaml on the real vLLM"
 
 $(STAMP): pyproject.toml
@@ -58,6 +58,7 @@ performance: install
 	$(BIN)/python -m pip install --quiet --editable '.[performance]'
 	$(BIN)/python tests/performance/compare.py
 	$(BIN)/python tests/performance/must_hold.py
+	$(BIN)/python -m tests.performance.analysis_speed
 
 clean:
 	rm -rf build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

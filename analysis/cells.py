@@ -1,4 +1,4 @@
-"""A cell's events -> its metrics, judgement, checks and latency curves. One cell is in memory at a time.
+"""A cell's events -> its metrics, judgement, checks and latency curves. At most `AT_ONCE` cells are in memory.
 
 Which blocks count is decided here too, from evidence only: every cell of the block has its events and passes its
 checks; the first `method.blocks` such blocks in plan order are used (spares come last in the plan).
@@ -6,6 +6,8 @@ checks; the first `method.blocks` such blocks in plan order are used (spares com
 
 from __future__ import annotations
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import polars as pl
@@ -29,6 +31,8 @@ from .window import counted, measured_window, tokens_inside
 
 #: quantities whose distribution goes into series/latency.parquet
 CURVES = ("ttft", "tpot", "itl", "e2e")
+#: cells that are measured at once; numpy and polars leave the interpreter to the other meanwhile
+AT_ONCE = 2
 
 
 @dataclass(frozen=True)
@@ -116,8 +120,14 @@ def read_cells(bundle: Bundle) -> Reading:
     """Measure every cell that was run and say which blocks are used."""
     blocks: list[BlockResult] = []
     wanted, valid = int(bundle.card["method"]["blocks"]), 0
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = pool.map(
+            lambda cell: read_cell(bundle, cell) if bundle.has_events(cell) else None,
+            [cell for block in bundle.blocks for cell in block.cells],
+        )
+        results = iter(list(found))
     for block in bundle.blocks:
-        cells = tuple(read_cell(bundle, cell) if bundle.has_events(cell) else None for cell in block.cells)
+        cells = tuple(itertools.islice(results, len(block.cells)))
         reasons = _unusable(bundle, block, cells)
         used = not reasons and valid < wanted
         if not reasons and not used:

@@ -18,7 +18,7 @@ from . import instrument, reuse, start, turns
 from .metrics import inverted_cdf
 from .records import Record
 from .view import NO_TELEMETRY, CellView, Observation
-from .window import NS_PER_S
+from .window import NS_PER_S, chunk_times
 
 #: a request counts as ready on time if its lag is at most this many times the limit on the lag's p99
 ON_TIME = 10.0
@@ -188,10 +188,12 @@ def _out_of_order(view: CellView) -> Observation:
     for i, earlier in enumerate(marks):
         for later in marks[i + 1 :]:
             wrong |= (pl.col(earlier) > pl.col(later)).fill_null(False)
-    times = pl.col("chunk_times")
-    backwards = (times.list.diff(null_behavior="drop").list.min() < 0).fill_null(False)
-    ends = (times.list.first() != pl.col("first_token")) | (times.list.last() != pl.col("last_token"))
-    return float(view.events.filter(wrong | backwards | ends.fill_null(False)).height), None
+    listed = pl.col("chunk_times").list
+    ends = (listed.first() != pl.col("first_token")) | (listed.last() != pl.col("last_token"))
+    times, rows = chunk_times(view.events)
+    backwards = np.zeros(view.events.height, dtype=bool)
+    backwards[rows[1:][(times[1:] < times[:-1]) & (rows[1:] == rows[:-1])]] = True
+    return float(view.events.filter(wrong | ends.fill_null(False) | pl.Series(backwards)).height), None
 
 
 def _plan_exhausted(view: CellView) -> Observation:

@@ -155,7 +155,8 @@ class Bundle:
 
     def events(self, cell: Cell) -> pl.DataFrame:
         """The cell's attempts in the order of their index; times in ns since the run's epoch."""
-        return _frame(self.root / "events" / f"{cell.cell}.parquet", EVENT_COLUMNS).sort("index")
+        events = _frame(self.root / "events" / f"{cell.cell}.parquet", EVENT_COLUMNS)
+        return events if events["index"].is_sorted() else events.sort("index")
 
     def client(self, cell: Cell) -> Record | None:
         """The measuring client's view of itself over the cell, or None where it left none."""

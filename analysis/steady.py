@@ -144,9 +144,21 @@ def mser5(values: Floats) -> Mser | None:
     if k < 2:
         return None
     means = values[: k * MSER_BATCH].reshape(k, MSER_BATCH).mean(axis=1)
-    last = k // 2
-    found = [float(((means[d:] - means[d:].mean()) ** 2).sum()) / (k - d) ** 2 for d in range(last + 1)]
+    last, rounding = k // 2, (_ROUNDING * float(np.abs(means).max())) ** 2
+    near = _near_least(means, last, rounding)
+    found = [float(((means[d:] - means[d:].mean()) ** 2).sum()) / (k - d) ** 2 for d in near]
     # the first of equal ones: what differs by rounding is equal
-    equal = min(found) + (_ROUNDING * float(np.abs(means).max())) ** 2
-    cut = next(d for d, statistic in enumerate(found) if statistic <= equal)
-    return Mser(cut * MSER_BATCH, found[cut], cut == last)
+    statistic = next(value for value in found if value <= min(found) + rounding)
+    cut = near[found.index(statistic)]
+    return Mser(cut * MSER_BATCH, statistic, cut == last)
+
+
+def _near_least(means: Floats, last: int, rounding: float) -> list[int]:
+    """The cuts up to `last` whose statistic may be the least, or equal to it: all statistics at once, from sums of the
+    tails, which are good to about 9 digits."""
+    left = len(means) - np.arange(last + 1)
+    tail = (means - means.mean())[::-1]
+    sums, squares = np.cumsum(tail)[left - 1], np.cumsum(tail**2)[left - 1]
+    rough = (squares - sums**2 / left) / left**2
+    error = 1e-9 * squares / left**2 + rounding
+    return [int(d) for d in np.flatnonzero(rough - error <= (rough + error).min() + rounding)]

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from .records import Record
+
+Ints = npt.NDArray[np.int64]
 
 NS_PER_S = 1_000_000_000
 
@@ -56,3 +60,12 @@ def tokens_inside(events: pl.DataFrame, window: Window) -> int:
         .collect()
     )
     return int(chunks.item() or 0)
+
+
+def chunk_times(attempts: pl.DataFrame) -> tuple[Ints, Ints]:
+    """The times of all chunks (ns), attempt by attempt, and the row of the attempt that each belongs to."""
+    lists = attempts["chunk_times"]
+    counts = lists.list.len().fill_null(0).to_numpy()
+    if not counts.any():
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    return lists.filter(pl.Series(counts > 0)).explode().to_numpy(), np.repeat(np.arange(len(lists)), counts)

@@ -31,7 +31,7 @@ from .plan.window import Phases
 from .telemetry.record import client_frame, server_frame, start_frame
 
 #: cells follow one another at this distance on the virtual clock, ns
-_CELL_SPACING = 3_600_000_000_000
+CELL_SPACING = 3_600_000_000_000
 _FOLDERS = ("plan", "events", "telemetry", "identity", "instrument", "logs", "analysis")
 #: in virtual time nobody takes times late, at any load
 _CERTIFICATE = {
@@ -74,7 +74,7 @@ def virtual_run(plan: Plan, root: Path, card_text: str) -> Bundle:
     cells = [cell for block in plan.blocks if not block.spare for cell in block.cells]
     for number, cell in enumerate(cells):
         log.append("cell_started", cell=cell.cell)
-        virtual_cell(plan, cell, bundle, number * _CELL_SPACING)
+        virtual_cell(plan, cell, bundle, number * CELL_SPACING)
         log.append("cell_ended", cell=cell.cell, **cell_digests(bundle, cell), valid=True, checks=[])
     log.append("run_ended", why="complete")
     return bundle
@@ -93,6 +93,8 @@ def virtual_cell(plan: Plan, cell: Cell, bundle: Bundle, start: int) -> None:
         _flags(card, cell.arm),
         costs=engine["costs"],
         speedup=engine["speedup"],
+        # A server that is never restarted was started with the run, at 0; any other is new (drift counts from there).
+        uptime_ns=start if card["system"]["launch"]["restart"] == "never" else 0,
     )  # fmt: skip
     rows = [
         _row(plan, cell, bundle.name, start, request, digest, timings[request.index])

@@ -298,7 +298,7 @@ def build(
     `skip` says which cells were never run (by default the spares)."""
     card = card or ab_card()
     open_loop = card["workload"]["arrivals"]["process"] != "closed"
-    cells = _cells(card)
+    cells = cells_of(card)
     for number, cell in enumerate(cells):
         cell.planned = _planned(card, cell, open_loop)
         cell.load_start = (number + 1) * 1000 * SECOND
@@ -310,9 +310,9 @@ def build(
             _write_cell(root, card, cell, good, rows, client, server)
             if card["workload"].get("test") == "cold_start":
                 _write_start(root, cell, start)
-    _json(root / "instrument" / "1.json", CERTIFICATE)
+    write_json(root / "instrument" / "1.json", CERTIFICATE)
     for arm in card["arms"] if identity else ():
-        _json(root / "identity" / f"{arm}.json", _identity(card, arm))
+        write_json(root / "identity" / f"{arm}.json", _identity(card, arm))
     lines = [{"seq": 0, "kind": "run_started", "run": run, "card_digest": DIGEST, "epoch_ns": 0, "wall_ns": 0}]
     lines += [{"seq": i, "kind": "cell_ended", "cell": c.cell} for i, c in enumerate(cells, 1) if not skip(c)]
     (root / "attempts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -337,7 +337,8 @@ CERTIFICATE: Row = {
 }
 
 
-def _cells(card: Row) -> list[Cell]:
+def cells_of(card: Row) -> list[Cell]:
+    """The planned cells, as yet without requests."""
     cells = []
     spares = card["method"]["spare_blocks"]
     for block in range(1, card["method"]["blocks"] + spares + 1):
@@ -402,7 +403,7 @@ PLAN_TYPES: dict[str, Any] = {
 
 
 def _write_plan(root: Path, card: Row, cells: list[Cell], seed: int) -> None:
-    _json(root / "card.resolved.json", card)
+    write_json(root / "card.resolved.json", card)
     blocks: dict[int, list[Cell]] = {}
     for cell in cells:
         blocks.setdefault(cell.block, []).append(cell)
@@ -427,7 +428,7 @@ def _write_plan(root: Path, card: Row, cells: list[Cell], seed: int) -> None:
         ],
         "requests_digest": "sha256:" + "d" * 64,
     }
-    _json(root / "plan.json", plan)
+    write_json(root / "plan.json", plan)
     arm = next(iter(card["arms"]))
     planned = [row for cell in cells if cell.arm == arm for row in cell.planned]
     pl.DataFrame(planned, schema=PLAN_TYPES).write_parquet(root / "plan" / "requests.parquet")
@@ -544,7 +545,7 @@ def _identity(card: Row, arm: str) -> Row:
     return {"arm": arm, "fields": fields}
 
 
-def _json(path: Path, value: Row) -> None:
+def write_json(path: Path, value: Row) -> None:
     path.write_text(json.dumps(value, indent=1))
 
 

@@ -20,15 +20,16 @@ def virtual_timings(
     *,
     costs: str = "atlas",
     speedup: float = 1.0,
+    uptime_ns: int = 0,
 ) -> dict[int, Timing]:
-    """Play one cell on an engine that has just been started with these flags; timings by index, time zero at offset
-    zero.
+    """Play one cell on an idle, empty engine with these flags that was started `uptime_ns` before offset zero (where it
+    drifts, it has drifted since); timings by index, time zero at offset zero.
 
     Requests arrive at their offsets (a client, a network and a server add their own time to that). As the server does,
     it refuses what is longer than the context (outcome `refused`), gives each `error_every`-th request an error and
     ends each `stall_every`-th reply after its first token.
     """
-    return play(planned, config_from_flags(flags, costs=costs, speedup=speedup))
+    return play(planned, config_from_flags(flags, costs=costs, speedup=speedup, epoch_ns=-uptime_ns))
 
 
 def play(planned: Iterable[Planned], config: EngineConfig) -> dict[int, Timing]:
