@@ -222,8 +222,8 @@ def read_bundle(root: Path) -> Bundle:
 
 def _check_cells(blocks: tuple[Block, ...], card: Record, where: str) -> None:
     loads = card["workload"]["loads"]
-    for block, cell in ((block, cell) for block in blocks for cell in block.cells):
-        if cell.arm not in (AA_ARMS if block.aa and card["method"].get("aa") else card["arms"]):
+    for within, cell in ((block, cell) for block in blocks for cell in block.cells):
+        if cell.arm not in (AA_ARMS if within.aa and card["method"].get("aa") else card["arms"]):
             raise BundleError(f"{where}: cell {cell.cell} is of arm {cell.arm!r}, which the card does not have")
         if not 1 <= cell.load_point <= len(loads) or loads[cell.load_point - 1] != cell.load:
             raise BundleError(

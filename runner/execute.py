@@ -150,8 +150,8 @@ class Execution:
             self.log.append("identity", arm=running.arm, sha256_of_file=digest_file(path))
 
     def _blocks(self, fleet: Fleet) -> str:
-        """Planned blocks, then as many spares as blocks were lost. An A/A block has spares of its own; without one it is
-        left out, and the run goes on."""
+        """Planned blocks, then as many spares as blocks were lost. An A/A block has a spare of its own; without one it
+        is left out, and the run goes on."""
         by_number = {block.block: block for block in self.plan.blocks}
         replaced = {line["block"] for line in self.log.of_kind("block_replaced", "block_lost")}
         used_spares = [line["by"] for line in self.log.of_kind("block_replaced")]
@@ -170,7 +170,9 @@ class Execution:
             spare = next((spare for spare in spares if spare.aa == block.aa), None)
             if spare is None and block.aa:
                 self.log.append("block_lost", block=block.block, why=why)
-                self.progress.say(f"A/A block {block.block} cannot count ({why}), and no spare is left: there is one less")
+                self.progress.say(
+                    f"A/A block {block.block} cannot count ({why}), and no spare is left: there is one less"
+                )
                 continue
             if spare is None:
                 self.progress.say(f"block {block.block} cannot count ({why}), and no spare block is left: the run ends")

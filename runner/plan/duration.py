@@ -17,7 +17,8 @@ MOST_REQUESTS = 5_000_000
 @dataclass(frozen=True)
 class Duration:
     """Seconds. `load`: warm-up, window and pauses of planned blocks, A/A blocks included; `spares`: the same of spare
-    blocks; `drain`: what the drains add at the worst. None where the system's speed decides (a closed loop bounded by count)."""
+    blocks; `drain`: what the drains add at the worst. None where the system's speed decides (a closed loop bounded by
+    count)."""
 
     load: float | None
     spares: float | None
@@ -38,8 +39,8 @@ def plan_duration(card: dict[str, Any]) -> Duration:
 
 
 def block_kinds(card: dict[str, Any]) -> list[tuple[list[float], int, int, int]]:
-    """(its loads, its arms, how many are planned, how many are spare) of each kind of block: A/B, and A/A where the card
-    has it."""
+    """(its loads, its arms, how many are planned, how many are spare) of each kind of block: A/B, and A/A where the
+    card has it."""
     method = card["method"]
     kinds = [(card["workload"]["loads"], len(card["arms"]), method["blocks"], method["spare_blocks"])]
     aa = method.get("aa")
