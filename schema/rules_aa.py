@@ -24,7 +24,13 @@ def _text_can_be_told_apart(filled: Filled) -> Iterator[Problem]:
     not."""
     recorded = filled.get("workload", "requests", "file") is not None
     reset = filled.get("workload", "cache_state") == "reset"
-    if filled.engine == "openai" and isinstance(filled.get("method", "aa"), dict) and recorded and not reset:
+    across = filled.on_card("method", "aa", "across")
+    if (
+        filled.engine == "openai"
+        and isinstance(filled.get("method", "aa"), dict)
+        and recorded
+        and not (reset or across)
+    ):
         hint = "else the second run hits what the first left in the cache"
         found = "A/A blocks of recorded requests on a server that somebody else runs"
         yield filled.problem(("method", "aa"), found, "cache_state: reset, or no A/A blocks", hint, at_key=True)

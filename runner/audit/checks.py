@@ -193,7 +193,7 @@ def replacements(context: Context) -> Iterator[str]:
                 f"its raw events say {'valid' if cell['valid'] else 'invalid'}"
             )
     for line in context.lines("block_replaced", "block_lost"):
-        block, by = blocks.get(line["block"]), blocks.get(line.get("by"))
+        block, by = blocks.get(line["block"]), blocks.get(line.get("by", 0))
         what = "replaced" if line["kind"] == "block_replaced" else "left out"
         if block is not None and (not block.aa if what == "left out" else by is not None and by.aa != block.aa):
             yield f"attempts.jsonl: block {line['block']} was {what} as no block of its kind is"

@@ -82,7 +82,7 @@ def plan_blocks(card: dict[str, Any], seed: int) -> list[Block]:
 def aa_spares(card: dict[str, Any]) -> int:
     """How many spare A/A blocks there are: one where the card has spares. Beyond it A/A blocks are fewer, which no
     verdict on the arms hangs on."""
-    return min(1, card["method"]["spare_blocks"])
+    return 1 if card["method"]["spare_blocks"] else 0
 
 
 def _block(

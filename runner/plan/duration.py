@@ -35,7 +35,9 @@ def plan_duration(card: dict[str, Any]) -> Duration:
         block = sum(known) if len(known) == len(cells) else math.nan
         load, spares = load + block * blocks, spares + block * spare
         drains += drain * len(cells) * (blocks + spare)
-    return Duration(*(None if math.isnan(load) else seconds for seconds in (load, spares)), drains)
+    if math.isnan(load):
+        return Duration(None, None, drains)
+    return Duration(load, spares, drains)
 
 
 def block_kinds(card: dict[str, Any]) -> list[tuple[list[float], int, int, int]]:
