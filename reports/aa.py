@@ -28,11 +28,12 @@ def aa_sections(bundle: Bundle) -> tuple[Section, ...]:
 
 def _intro(bundle: Bundle) -> str:
     declared = bundle.card["method"]["aa"]
+    within = f"±{wording.amount(declared['within'])}"
     return (
         f"In {wording.count(declared['blocks'], 'A/A block')} the baseline ran against itself, as two systems, at "
-        "random places among the other blocks and by the same procedure. Whatever differs there is the procedure's own: "
-        f"its mean is a bias, its spread the noise floor. The card allows a bias of ±{wording.amount(declared['within'])}; "
-        "an interval wholly outside makes the run invalid. No A/A block enters an effect of the treatment."
+        "random places among the other blocks and by the same procedure. Whatever differs there is the procedure's "
+        f"own: its mean is a bias, its spread the noise floor. The card allows a bias of {within}; an interval wholly "
+        "outside makes the run invalid. No A/A block enters an effect of the treatment."
     )
 
 
