@@ -30,10 +30,10 @@ def _intro(bundle: Bundle) -> str:
     declared = bundle.card["method"]["aa"]
     within = f"±{wording.amount(declared['within'])}"
     return (
-        f"In {wording.count(declared['blocks'], 'A/A block')} the baseline ran against itself, as two systems, at "
-        "random places among the other blocks and by the same procedure. Whatever differs there is the procedure's "
-        f"own: its mean is a bias, its spread the noise floor. The card allows a bias of {within}; an interval wholly "
-        "outside makes the run invalid. No A/A block enters an effect of the treatment."
+        f"The card runs the baseline against itself in {wording.count(declared['blocks'], 'A/A block')}, as two "
+        "systems, at random places among the other blocks and by the same procedure. Whatever differs there is the "
+        "procedure's own: its mean is a bias, its spread the noise floor. The card allows a bias of "
+        f"{within}; an interval wholly outside makes the run invalid. No A/A block enters an effect of the treatment."
     )
 
 
@@ -74,6 +74,7 @@ def _floor(bundle: Bundle, row: Json) -> str | None:
 
 
 def _table(bundle: Bundle, rows: Sequence[Json]) -> Block:
+    notes = any(row["reason"] for row in rows)
     cells: list[list[Cell | str]] = []
     for row in rows:
         unit, scale = wording.metric_unit(row["metric"]), row["scale"]
@@ -89,12 +90,12 @@ def _table(bundle: Bundle, rows: Sequence[Json]) -> Block:
                 "undefined" if row["stdev"] is None else wording.size(row["stdev"], scale, unit),
                 str(row["blocks"]),
                 f"±{margin}" if margin else "none",
-                row["reason"] or "",
+                *([row["reason"] or ""] if notes else []),
             ]
         )
     level = bundle.confidence
-    headings = f"Load|Metric|Judged|#Difference|#{level} interval|#Spread of a block|#A/A blocks|#Margin|Reason"
-    return table("The baseline's second run against its first", headings, cells)
+    headings = f"Load|Metric|Judged|#Difference|#{level} interval|#Spread of a block|#A/A blocks|#Margin"
+    return table("The baseline's second run against its first", headings + ("|Reason" if notes else ""), cells)
 
 
 def _lost(bundle: Bundle) -> str | None:
@@ -115,8 +116,6 @@ def _note(deciding: Sequence[Json]) -> str:
     )
     fewest = min((row["blocks"] for row in deciding), default=0)
     if fewest < _FEW:
-        few = (
-            f"{wording.count(fewest, 'A/A block')} {'says' if fewest == 1 else 'say'} little: a bias smaller than the "
-        )
-        text = f"{few}interval is wide would not be seen. {text}"
+        few = f"{wording.count(fewest, 'A/A block')} {'says' if fewest == 1 else 'say'} little"
+        text = f"{few}: a bias smaller than half the interval's width would look like none. {text}"
     return text
