@@ -10,6 +10,8 @@ from .records import BundleError, Record, need, one_of, require_version
 CARD_VERSION = 1
 
 ARMS = ("baseline", "candidate")
+#: the baseline and its second run, in an A/A block
+AA_ARMS = ("baseline", "baseline_aa")
 
 #: key paths of the resolved card that the analysis cannot do without, and what they must be
 _CARD_KEYS: dict[str, type | tuple[type, ...]] = {
@@ -71,6 +73,20 @@ def check_card(card: Record, where: str) -> None:
         for path, wanted in _AB_KEYS.items():
             need(card, path, wanted, where)
         _check_rows(card, where)
+        _check_aa(card, where)
+
+
+def _check_aa(card: Record, where: str) -> None:
+    """method.aa: null, absent (a card from before it), or a number of blocks, loads that the workload has, a margin."""
+    declared = card["method"].get("aa")
+    if declared is None:
+        return
+    place = f"{where}: method.aa"
+    need(declared, "blocks", int, place)
+    _check_loads(need(declared, "at", list, place), card, place)
+    _check_threshold(declared, "within", place)
+    if declared["within"]["scale"] != card["claim"]["threshold"]["scale"]:
+        raise BundleError(f"{place}: within is {declared['within']['scale']}, and the claim's threshold is not")
 
 
 def _check_steady_state(card: Record, where: str) -> None:

@@ -85,11 +85,13 @@ class BlockResult:
 
 @dataclass(frozen=True)
 class Reading:
-    """All that the rest of the analysis stands on."""
+    """All that the rest of the analysis stands on. A/A blocks stand apart (`aa`), so that nothing said of the arms is
+    made from them."""
 
     bundle: Bundle
     blocks: tuple[BlockResult, ...]
     valid_blocks: int
+    aa: tuple[BlockResult, ...] = ()
 
     @property
     def wanted(self) -> int:
@@ -112,21 +114,31 @@ class Reading:
         ]
 
     def checked(self) -> list[tuple[Cell, tuple[CheckResult, ...]]]:
-        """Every cell that was run, with its checks."""
-        return [(cell.cell, cell.checks) for block in self.blocks for cell in block.cells if cell is not None]
+        """Every cell that was run, with its checks; those of A/A blocks too."""
+        blocks = (*self.blocks, *self.aa)
+        return [(cell.cell, cell.checks) for block in blocks for cell in block.cells if cell is not None]
 
 
 def read_cells(bundle: Bundle) -> Reading:
     """Measure every cell that was run and say which blocks are used."""
+    method = bundle.card["method"]
+    blocks = _results(bundle, [block for block in bundle.blocks if not block.aa], int(method["blocks"]))
+    among = [block for block in bundle.blocks if block.aa]
+    aa = _results(bundle, among, int(method["aa"]["blocks"])) if among else ()
+    return Reading(bundle, blocks, sum(block.used for block in blocks), aa)
+
+
+def _results(bundle: Bundle, planned: list[Block], wanted: int) -> tuple[BlockResult, ...]:
+    """The first `wanted` valid blocks, in the order of the plan, are used."""
     blocks: list[BlockResult] = []
-    wanted, valid = int(bundle.card["method"]["blocks"]), 0
+    valid = 0
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = pool.map(
             lambda cell: read_cell(bundle, cell) if bundle.has_events(cell) else None,
-            [cell for block in bundle.blocks for cell in block.cells],
+            [cell for block in planned for cell in block.cells],
         )
         results = iter(list(found))
-    for block in bundle.blocks:
+    for block in planned:
         cells = tuple(itertools.islice(results, len(block.cells)))
         reasons = _unusable(bundle, block, cells)
         used = not reasons and valid < wanted
@@ -134,7 +146,7 @@ def read_cells(bundle: Bundle) -> Reading:
             reasons = ["not needed: enough earlier blocks are valid"]
         valid += used
         blocks.append(BlockResult(block, cells, used, "; ".join(reasons) or None, reasons[0] if reasons else None))
-    return Reading(bundle, tuple(blocks), valid)
+    return tuple(blocks)
 
 
 def _unusable(bundle: Bundle, block: Block, cells: tuple[CellResult | None, ...]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from . import reuse, start_words, steady_loads, turns, wording
+from . import aa, reuse, start_words, steady_loads, turns, wording
 from .card import ARMS
 from .cells import Reading
 from .instrument import measuring_client
@@ -52,6 +52,7 @@ def conditions(reading: Reading) -> list[Record]:
         ),
         *_conversations(reading),
         _row("blocks", f"{sum(block.used for block in reading.blocks)} of {reading.wanted} used", "observed"),
+        *_noise_floor(reading),
         _row("server restarts", plain((card["system"].get("launch") or {}).get("restart", "not declared"))),
         *(_row(*found) for found in steady_loads.conditions(reading, steady_loads.steady_rows(reading))),
         _row("days", "single day", "observed"),
@@ -75,6 +76,11 @@ def conditions(reading: Reading) -> list[Record]:
 def _row(name: str, value: str, source: str = "declared") -> Record:
     # what nobody knows is unknown, whoever said so
     return {"name": name, "value": value, "source": "unknown" if value.startswith("unknown (") else source}
+
+
+def _noise_floor(reading: Reading) -> list[Record]:
+    found = aa.condition(reading)
+    return [] if found is None else [_row("noise floor (A/A)", *found)]
 
 
 def _conversations(reading: Reading) -> list[Record]:

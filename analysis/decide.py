@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from . import wording
+from . import aa, wording
 from .cells import Reading
 from .claim import LoadEffect, reversal
 from .gates import gate_finding
@@ -50,14 +50,16 @@ def decide(
     confounded: Sequence[str],
     invalid_loads: Mapping[int, Sequence[Record]],
     gates: Sequence[Record] = (),
+    itself: Sequence[Record] = (),
 ) -> Verdict:
-    """Apply the rules of precedence."""
+    """Apply the rules of precedence. `itself`: the rows of the A/A blocks."""
     if not reading.complete:
         return Verdict("invalid", (_incomplete(reading),))
     kind = str(reading.bundle.card["workload"]["load_kind"])
     claim = reading.bundle.card["claim"]
     named = wording.of(claim["metric"], claim.get("population"))
-    findings = [*_drift(reading, effects, guards, invalid_loads), *_reversal(effects, named, kind)]
+    findings = [Finding("invalid", "biased", aa.bias_text(row, reading)) for row in aa.biased(itself)]
+    findings += [*_drift(reading, effects, guards, invalid_loads), *_reversal(effects, named, kind)]
     findings += _claim(effects, claim, kind)
     findings += [*(_guard(row, kind) for row in guards), *(Finding(*gate_finding(row)) for row in gates)]
     findings += _evidence(evidence)

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from .card import check_card
+from .card import AA_ARMS, check_card
 from .records import BundleError, Record, need, require_version
 
 #: format version of the plan that this analysis reads (1: first)
@@ -115,11 +115,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Block:
-    """A planned block and its cells in the order in which they were to run."""
+    """A planned block and its cells in the order in which they were to run; `aa`: the baseline against itself."""
 
     block: int
     spare: bool
     cells: tuple[Cell, ...]
+    aa: bool = False
 
 
 @dataclass(frozen=True)
@@ -227,8 +228,8 @@ def read_bundle(root: Path) -> Bundle:
 
 def _check_cells(blocks: tuple[Block, ...], card: Record, where: str) -> None:
     loads = card["workload"]["loads"]
-    for cell in (cell for block in blocks for cell in block.cells):
-        if cell.arm not in card["arms"]:
+    for within, cell in ((block, cell) for block in blocks for cell in block.cells):
+        if cell.arm not in (AA_ARMS if within.aa and card["method"].get("aa") else card["arms"]):
             raise BundleError(f"{where}: cell {cell.cell} is of arm {cell.arm!r}, which the card does not have")
         if not 1 <= cell.load_point <= len(loads) or loads[cell.load_point - 1] != cell.load:
             raise BundleError(
@@ -258,7 +259,7 @@ def _blocks(plan: Record, where: str) -> tuple[Block, ...]:
         if unknown:
             raise BundleError(f"{where}: block {number} names cell {unknown[0]!r}, which cells does not have")
         spare = need(row, "spare", bool, f"{where}: block {number}")
-        blocks.append(Block(number, spare, tuple(cells[name] for name in names)))
+        blocks.append(Block(number, spare, tuple(cells[name] for name in names), row.get("aa") is True))
     return tuple(blocks)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Container
 from typing import Any
 
-from . import output
+from . import aa, output
 from .cells import Reading
 from .claim import effect_rows, load_effects, pairs
 from .conditions import conditions, confounded, reversal_conditions
@@ -41,8 +41,11 @@ def verdict(reading: Reading) -> Record:
     guards = guard_rows(reading, invalid_loads)
     cells = [result.cell for result in reading.used()]
     evidence = judge_evidence(bundle, card.get("evidence") or [], cells, (float(at) for at in claim["at"]))
+    itself = aa.aa_rows(reading)
+    if aa.biased(itself):
+        effects, guards = aa.effects_without_words(effects), aa.guards_without_words(guards)
     gates = gate_rows(bundle)
-    found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads, gates)
+    found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads, gates, itself)
     apart = _populations(reading)
     turned = [row["text"] for row in apart.get("population_reversals", [])]
     metric = ALL_METRICS[claim["metric"]]
@@ -62,6 +65,7 @@ def verdict(reading: Reading) -> Record:
         "validity": validity(reading),
         "steady_state": steady,
         "blocks": block_rows(reading.blocks),
+        **({"aa": itself, "aa_blocks": aa.aa_block_rows(reading)} if card["method"].get("aa") else {}),
         "conditions": [*conditions(reading), *reversal_conditions(turned)],
         "attribution": attribution_rows(reading),
         "summary": summary_rows(reading),

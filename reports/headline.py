@@ -161,7 +161,20 @@ def _invalid(bundle: Bundle) -> list[str]:
         found = f"{worst} {observed(check)}, limit {check_value(check.get('limit'), unit)}"
         advice = f" What to do: {check['advice']}" if check.get("advice") else ""
         parts.append(f"{check['name']} failed{where}: {found}.{advice}")
-    return parts + _drifts(bundle)
+    return parts + _drifts(bundle) + _biases(bundle)
+
+
+def _biases(bundle: Bundle) -> list[str]:
+    """What to do about a procedure that finds a difference where there is none."""
+    rows = [row for row in bundle.result.get("aa") or [] if row.get("word") == "biased"]
+    if not rows or not any(item.get("code") == "biased" for item in bundle.result.get("because") or []):
+        return []
+    at = wording.loads(list(dict.fromkeys(row["load"] for row in rows)), bundle.load_unit)
+    return [
+        f"The baseline differs from itself at {at}: what runs first, or what it leaves behind, counts. What to do, in "
+        "a new card: servers started for each cell, a longer warm-up or pause, a cache that is reset. A wider margin "
+        "only looks away."
+    ]
 
 
 def _drifts(bundle: Bundle) -> list[str]:

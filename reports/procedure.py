@@ -84,6 +84,8 @@ def log_notes(bundle: Bundle) -> Bullets | None:
         what = str(line["kind"]).replace("_", " ")
         if line["kind"] == "block_replaced":
             what = f"block {line.get('block')} replaced by block {line.get('by')}"
+        elif line["kind"] == "block_lost":
+            what = f"A/A block {line.get('block')} left out"
         where = f" in {line['cell']}" if line.get("cell") else ""
         why = f" ({line['why']})" if line.get("why") else ""
         notes.append(f"{line.get('time', 'at an unknown time')}: {what}{where}{why}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import wording
+from .aa import aa_sections
 from .baseline import baseline_document
 from .days import second_day_section
 from .document import Document
@@ -97,6 +98,7 @@ def ab_document(bundle: Bundle) -> Document:
             *knee_sections(bundle),
             attribution_section(bundle),
             blocks_section(bundle),
+            *aa_sections(bundle),
             latency_section(bundle),
             *steady_sections(bundle),
             metrics_section(bundle),

@@ -25,13 +25,16 @@ from .instrument.calibrate import calibrate, run_grid
 from .instrument.certificate import short_of
 from .instrument.point import Client
 from .measure import Session, measure_cell, salvage
-from .plan.blocks import Block, Cell
+from .plan.blocks import BASELINE, BASELINE_AA, Block, Cell
 from .plan.exact import some_prompts
 from .plan.plan import Plan
 from .progress import Progress
 from .tokens.server import PROMPTS, check_server
 from .tokens.words import Words
 from .warm import prepare_cache
+
+#: an arm -> the one that must be the same system
+_TWINS = {BASELINE: [BASELINE_AA], BASELINE_AA: [BASELINE]}
 
 
 class Execution:
@@ -135,25 +138,25 @@ class Execution:
     def _verify(self, running: Running, probe: Probe) -> None:
         """The server is what the card says, and, restarted, what it was before."""
         path = self.bundle.identity(running.arm)
-        before = read_json(path) if path.exists() else None
+        first, same = path.exists(), [path, *map(self.bundle.identity, _TWINS.get(running.arm, ()))]
+        before = next((read_json(file) for file in same if file.exists()), None)
         card = self.plan.card
         words = Words.from_card(card, self.plan.inputs)
         unsure = check_server(words, some_prompts(self.plan, PROMPTS), model_name(card), running.arm, probe)
         tokenizer = tokenizer_facts(card, unsure)
         identity = identify(card, running.arm, probe, running.argv, running.env, before, tokenizer)
-        if before is None:
+        if not first:
             write_json(path, identity)
             self.log.append("identity", arm=running.arm, sha256_of_file=digest_file(path))
 
     def _blocks(self, fleet: Fleet) -> str:
-        """Planned blocks, then as many spares as blocks were lost."""
-        lost: list[Block] = []
-        replaced = {line["block"] for line in self.log.of_kind("block_replaced")}
-        spares = [block for block in self.plan.blocks if block.spare]
-        queue = [block for block in self.plan.blocks if not block.spare]
-        used_spares = {line["by"] for line in self.log.of_kind("block_replaced")}
-        queue += [block for block in spares if block.block in used_spares]
-        spares = [block for block in spares if block.block not in used_spares]
+        """Planned blocks, then as many spares as blocks were lost. An A/A block has a spare of its own; without one it
+        is left out, and the run goes on."""
+        by_number = {block.block: block for block in self.plan.blocks}
+        replaced = {line["block"] for line in self.log.of_kind("block_replaced", "block_lost")}
+        used_spares = [line["by"] for line in self.log.of_kind("block_replaced")]
+        queue = [block for block in self.plan.blocks if not block.spare] + [by_number[spare] for spare in used_spares]
+        spares = [block for block in self.plan.blocks if block.spare and block.block not in used_spares]
         self.progress.expect(
             sum(not self._is_over(cell) for block in queue if block.block not in replaced for cell in block.cells)
         )
@@ -164,11 +167,17 @@ class Execution:
             why = self._block(fleet, block)
             if why is None:
                 continue
-            lost.append(block)
-            if not spares:
+            spare = next((spare for spare in spares if spare.aa == block.aa), None)
+            if spare is None and block.aa:
+                self.log.append("block_lost", block=block.block, why=why)
+                self.progress.say(
+                    f"A/A block {block.block} cannot count ({why}), and no spare is left: there is one less"
+                )
+                continue
+            if spare is None:
                 self.progress.say(f"block {block.block} cannot count ({why}), and no spare block is left: the run ends")
                 return f"no spare block left: {why}"
-            spare = spares.pop(0)
+            spares.remove(spare)
             self.log.append("block_replaced", block=block.block, by=spare.block, why=why)
             self.progress.say(f"block {block.block} cannot count ({why}); spare block {spare.block} replaces it")
             queue.append(spare)

@@ -24,7 +24,7 @@ from .engines.simulated.virtual import virtual_timings
 from .execute import cell_digests
 from .files import write_json, write_parquet
 from .measure import counted_planned
-from .plan.blocks import Cell
+from .plan.blocks import Cell, arms_run
 from .plan.plan import Plan, write_plan
 from .plan.requests import PlannedRequest
 from .plan.window import Phases
@@ -67,7 +67,7 @@ def virtual_run(plan: Plan, root: Path, card_text: str) -> Bundle:
         "run_started", run=bundle.name, card_digest=plan.card_digest, plan_digest=plan.digest(),
         revision=card["analysis"]["revision"], epoch_ns=0, wall_ns=0, virtual=True,
     )  # fmt: skip
-    for arm in card["arms"]:
+    for arm in arms_run(card):
         fields = {"model.name": {"value": model_name(card), "source": "observed"}}
         write_json(bundle.identity(arm), {"arm": arm, "fields": fields})
     write_json(bundle.certificate(1), _CERTIFICATE)

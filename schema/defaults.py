@@ -190,3 +190,8 @@ def _computed(filled: Filled) -> None:
         window["warmup"] = parse("span", "0 s")
     for index, _ in enumerate(filled.get("guards") or []):
         filled.default(("guards", index, "at"), filled.get("claim", "at"))
+    claim = filled.get("claim") or {}
+    filled.default(("method", "aa", "at"), claim.get("at"))
+    bounds = [claim[key] for key in ("must_rise_by", "must_fall_by") if isinstance(claim.get(key), dict)]
+    if bounds:
+        filled.default(("method", "aa", "within"), {"value": 0.01, "scale": bounds[0]["scale"]})

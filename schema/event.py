@@ -62,7 +62,7 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("run", "String", "", "run id"),
     Column("cell", "String", "", "cell id, as in plan.json"),
     Column("block", "Int32", "", "block number, from 1; spares follow the planned blocks"),
-    Column("arm", "String", "", "baseline or candidate"),
+    Column("arm", "String", "", "baseline or candidate; baseline_aa: the baseline's second run in an A/A block"),
     Column("load_point", "Int32", "", "index of the load point on the card, from 1"),
     Column(
         "load", "Float64", "req/s or concurrent", "the offered load: a rate (open loop) or a concurrency (closed loop)"

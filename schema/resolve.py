@@ -36,7 +36,7 @@ def resolve(filled: Filled) -> dict[str, Any]:
         "workload": workload,
         "objectives": _objectives(values.get("objectives")),
         "quality": [],
-        "method": _method(values["method"]),
+        "method": _method(values["method"], loads),
         "power": _power(values.get("power")),
         "validity": _validity(values["validity"], loads),
         "analysis": values["analysis"],
@@ -179,9 +179,13 @@ def _objectives(values: dict[str, Any] | None) -> dict[str, Any] | None:
     return None if values is None else {key: value for key, value in values.items() if value is not None}
 
 
-def _method(values: dict[str, Any]) -> dict[str, Any]:
-    blocks = values.get("blocks") or values["repeats"]
-    return {"blocks": blocks} | {key: values[key] for key in ("seed", "spare_blocks", "pause_between_cells")}
+def _method(values: dict[str, Any], loads: list[float]) -> dict[str, Any]:
+    blocks, aa = values.get("blocks") or values["repeats"], values.get("aa")
+    return {
+        "blocks": blocks,
+        "aa": None if aa is None else aa | {"at": _loads(aa["at"], loads)},
+        **{key: values[key] for key in ("seed", "spare_blocks", "pause_between_cells")},
+    }
 
 
 def _power(values: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from .defaults import Filled
 from .errors import Problem
 from .phrase import KeyPath
+from .rules_aa import AA_RULES
 from .rules_claim import CLAIM_RULES
 from .rules_populations import POPULATION_RULES
 from .rules_requests import REQUEST_RULES
@@ -67,5 +68,5 @@ def _required_by_kind(filled: Filled) -> Iterator[Problem]:
 
 RULES: tuple[Rule, ...] = (
     _required_by_kind, *CLAIM_RULES, *SYSTEM_RULES, *TOKENIZER_RULES, *WORKLOAD_RULES, *REQUEST_RULES,
-    *POPULATION_RULES, *START_RULES,
+    *POPULATION_RULES, *START_RULES, *AA_RULES,
 )  # fmt: skip

@@ -31,6 +31,9 @@ def _at_loads(filled: Filled) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
     steady = filled.get("validity", "steady_state")
     if isinstance(steady, dict):
         yield ("validity", "steady_state"), steady
+    aa = filled.get("method", "aa")
+    if isinstance(aa, dict):
+        yield ("method", "aa"), aa
 
 
 def _bounded(filled: Filled) -> Iterator[tuple[KeyPath, Metric, str, dict[str, Any]]]:

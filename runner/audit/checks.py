@@ -20,7 +20,9 @@ from ..attempts import chain_faults
 from ..bundle import TELEMETRY, bundle_files
 from ..engines.launch import is_cold_start
 from ..files import read_json
+from ..identity.observe import STEADY
 from ..inputs import kept_by_name
+from ..plan.blocks import BASELINE, BASELINE_AA
 from ..plan.plan import LATER_COLUMNS
 from .context import Context
 from .differences import differences
@@ -151,9 +153,10 @@ def plan(context: Context) -> Iterator[str]:
 
 
 def order(context: Context) -> Iterator[str]:
-    """Cells ran in the planned order, none twice, and a block was left early only when the log says it was replaced."""
+    """Cells ran in the planned order, none twice, and a block was left early only when the log says it was replaced (an
+    A/A block: or lost)."""
     blocks = {block.block: block for block in context.plan.blocks}
-    replaced = {line["block"]: line for line in context.lines("block_replaced")}
+    replaced = {line["block"]: line for line in context.lines("block_replaced", "block_lost")}
     queue = [block.block for block in context.plan.blocks if not block.spare]
     queue += [line["by"] for line in context.lines("block_replaced")]
     began = [line["cell"] for line in context.lines("cell_started")]
@@ -176,9 +179,12 @@ def order(context: Context) -> Iterator[str]:
 
 
 def replacements(context: Context) -> Iterator[str]:
-    """A block was replaced only because a cell of it was killed or failed a validity check, whatever its result."""
+    """A block was replaced (an A/A block: or left out) only because a cell of it was killed or failed a validity check,
+    whatever its result; and by a spare of its kind."""
     killed = {line["cell"] for line in context.lines("cell_killed")}
-    cells = {cell["cell"]: cell for block in context.result_again["blocks"] for cell in block["cells"]}
+    again = context.result_again
+    cells = {cell["cell"]: cell for block in [*again["blocks"], *again.get("aa_blocks", [])] for cell in block["cells"]}
+    blocks = {block.block: block for block in context.plan.blocks}
     for line in context.lines("cell_ended"):
         cell = cells.get(line["cell"], {})
         if "valid" in cell and cell["valid"] is not None and bool(line["valid"]) != bool(cell["valid"]):
@@ -186,16 +192,23 @@ def replacements(context: Context) -> Iterator[str]:
                 f"attempts.jsonl: cell {line['cell']} was taken as {'valid' if line['valid'] else 'invalid'}; "
                 f"its raw events say {'valid' if cell['valid'] else 'invalid'}"
             )
-    for line in context.lines("block_replaced"):
-        names = [cell.cell for block in context.plan.blocks if block.block == line["block"] for cell in block.cells]
+    for line in context.lines("block_replaced", "block_lost"):
+        block, by = blocks.get(line["block"]), blocks.get(line.get("by", 0))
+        what = "replaced" if line["kind"] == "block_replaced" else "left out"
+        if block is not None and (not block.aa if what == "left out" else by is not None and by.aa != block.aa):
+            yield f"attempts.jsonl: block {line['block']} was {what} as no block of its kind is"
+        names = [] if block is None else [cell.cell for cell in block.cells]
         invalid = [name for name in names if cells.get(name, {}).get("valid") is False and name not in killed]
         if not invalid and not killed.intersection(names):
-            yield f"attempts.jsonl: block {line['block']} was replaced, and none of its cells was killed or invalid"
+            yield f"attempts.jsonl: block {line['block']} was {what}, and none of its cells was killed or invalid"
 
 
 def identity(context: Context) -> Iterator[str]:
-    """Every arm says what it was, and each server of an arm was started by the same command."""
-    for arm in context.card["arms"]:
+    """Every arm says what it was, and each server of an arm was started by the same command; in A/A blocks both runs of
+    the baseline were the same system."""
+    begun = {cell.cell for cell in context.plan.cells()} & {line["cell"] for line in context.lines("cell_started")}
+    ran = {cell.arm for cell in context.plan.cells() if cell.cell in begun}
+    for arm in [*context.card["arms"], *({BASELINE_AA} & ran)]:
         path = context.bundle.identity(arm)
         digests = {line["sha256_of_file"] for line in context.lines("identity") if line["arm"] == arm}
         if not path.exists():
@@ -207,6 +220,24 @@ def identity(context: Context) -> Iterator[str]:
         }
         if len(commands) > 1:
             yield f"attempts.jsonl: servers of {arm} were started by {len(commands)} different commands"
+    if BASELINE_AA in ran:
+        yield from _same_system(context)
+
+
+def _same_system(context: Context) -> Iterator[str]:
+    """What the baseline's two runs in A/A blocks are not alike in."""
+    both = [context.bundle.identity(arm) for arm in (BASELINE, BASELINE_AA)]
+    if all(path.exists() for path in both):
+        found = [read_json(path)["fields"] for path in both]
+        for name in (*STEADY, "model.weights_sha256", "engine.flags", "server.url"):
+            if found[0].get(name) != found[1].get(name):
+                yield f"identity/{BASELINE_AA}.json: {name} is not the baseline's"
+    commands = {
+        arm: {tuple(_without_port(line["argv"])) for line in context.lines("server_started") if line["arm"] == arm}
+        for arm in (BASELINE, BASELINE_AA)
+    }
+    if commands[BASELINE_AA] - commands[BASELINE]:
+        yield f"attempts.jsonl: a server of {BASELINE_AA} was started by another command than the baseline's"
 
 
 def revision(context: Context) -> Iterator[str]:

@@ -67,11 +67,13 @@ def _lines(plan: Plan, duration: Duration, power: dict[str, Any] | None) -> list
     )
     for block in plan.blocks:
         cells = "  ".join(f"{cell.arm}@{cell.load:g}" for cell in block.cells)
-        lines.append(f"{block.block:>5}  {cells}{'   (spare)' if block.spare else ''}")
+        notes = ", ".join(word for word, is_so in (("A/A", block.aa), ("spare", block.spare)) if is_so)
+        lines.append(f"{block.block:>5}  {cells}{f'   ({notes})' if notes else ''}")
     counted = sum(request.phase == "measure" for rows in plan.requests.values() for request in rows)
     total = sum(len(rows) for rows in plan.requests.values())
     lines += _traffic_lines(plan)
-    lines += ["", f"Requests: {total} planned for each arm, {counted} of them in measured windows (spares included)"]
+    included = "A/A and spare blocks included" if plan.card["method"].get("aa") else "spares included"
+    lines += ["", f"Requests: {total} planned for each arm, {counted} of them in measured windows ({included})"]
     if duration.load is None:
         lines.append("Duration: the system's speed decides (closed loop, window by count); server starts come on top")
     else:

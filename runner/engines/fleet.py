@@ -10,7 +10,7 @@ from typing import Any
 
 from ...schema.errors import SystemUnderTestError
 from ..client.wire import Target
-from ..plan.blocks import Cell
+from ..plan.blocks import Cell, arms_run, declared_arm
 from ..secrets import read_key
 from .launch import HOST, is_cold_start, launch, local_argv, model_name, requested_port
 from .probe import Endpoint, Probe
@@ -72,7 +72,8 @@ class Fleet:
     def server_for(self, cell: Cell) -> Running:
         """The server for this cell: one that is up and may stay, or a new one. Raises SystemUnderTestError."""
         if self._policy == "never" and not self._external:
-            for arm in self._card["arms"]:
+            # All of them from the start, so that no block has another neighbour than the others.
+            for arm in arms_run(self._card):
                 self._bring_up(arm, cell.block)
             return self._up[cell.arm]
         running = self._up.get(cell.arm)
@@ -116,7 +117,7 @@ class Fleet:
         return running
 
     def _external_server(self, arm: str, block: int) -> Running:
-        server = self._card["arms"][arm]["server"]
+        server = self._card["arms"][declared_arm(arm)]["server"]
         key = read_key(server["api_key"])
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         url = server["url"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...schema.errors import InputError
+from ..plan.blocks import BASELINE_AA, declared_arm
 
 HOST = "127.0.0.1"
 #: told to every vLLM: report to nobody
@@ -52,7 +53,7 @@ def is_cold_start(card: dict[str, Any]) -> bool:
 
 def arm_flags(card: dict[str, Any], arm: str) -> dict[str, Any]:
     """The engine flags of an arm: the system's, overridden by the arm's own."""
-    return {**card["system"]["flags"], **card["arms"][arm]["flags"]}
+    return {**card["system"]["flags"], **card["arms"][declared_arm(arm)]["flags"]}
 
 
 def flag_arguments(flags: dict[str, Any]) -> list[str]:
@@ -78,7 +79,7 @@ def launch(card: dict[str, Any], arm: str, port: int, log: str) -> Launch:
     system = card["system"]
     spec = system["launch"]
     flags = {name: value for name, value in arm_flags(card, arm).items() if name != "port"}
-    env = {str(k): str(v) for k, v in {**spec["env"], **card["arms"][arm]["env"]}.items()}
+    env = {str(k): str(v) for k, v in {**spec["env"], **card["arms"][declared_arm(arm)]["env"]}.items()}
     kind = system["engine"]["kind"]
     if spec["command"]:
         command = shlex.split(spec["command"]) if isinstance(spec["command"], str) else list(map(str, spec["command"]))
@@ -99,7 +100,10 @@ def local_argv(argv: list[str]) -> list[str]:
 
 
 def requested_port(card: dict[str, Any], arm: str) -> int | None:
-    """The port that the card's flags ask for; None lets the runner choose a free one."""
+    """The port that the card's flags ask for; None lets the runner choose a free one, as it does for the baseline's
+    second server where both stay up."""
+    if arm == BASELINE_AA and card["system"]["launch"]["restart"] == "never":
+        return None
     port = arm_flags(card, arm).get("port")
     return None if port is None else int(port)
 

@@ -16,6 +16,7 @@ from ...schema.digest import digest_file
 from ...schema.errors import SystemUnderTestError
 from ..engines.launch import arm_flags, local_argv, model_name
 from ..engines.probe import Probe
+from ..plan.blocks import declared_arm
 from ..secrets import redact_env
 
 Field = dict[str, Any]
@@ -36,8 +37,8 @@ def unknown(why: str) -> Field:
     return {"value": None, "source": "unknown", "why": why}
 
 
-#: facts that must not change when a server of an arm is started again
-_STEADY = ("engine.version", "model.name", "model.context_limit", "process.argv", "process.env")
+#: facts that must not change when a server of an arm is started again, or when the baseline runs against itself
+STEADY = ("engine.version", "model.name", "model.context_limit", "process.argv", "process.env")
 
 
 def identify(
@@ -49,7 +50,8 @@ def identify(
     before: dict[str, Any] | None = None,
     tokenizer: dict[str, Field] | None = None,
 ) -> dict[str, Any]:
-    """identity/<arm>.json. `before` is what was found when the arm was first started: its weights are not read again.
+    """identity/<arm>.json. `before` is what was found when the arm was first started (or, in A/A blocks, the other run
+    of the same arm, which must be the same): its weights are not read again.
     `tokenizer`: what tokenizer_facts found.
 
     Raises SystemUnderTestError where the server is not what the card says, or not what it was before.
@@ -73,10 +75,11 @@ def identify(
         fields["process.argv"] = observed(_without_volatile(local_argv(argv)))
         fields["process.env"] = observed(redact_env(env))
         fields["host.same_as_client"] = observed(True)
-    for name in _STEADY:
+    for name in STEADY:
         if known and known.get(name) != fields.get(name):
+            first = "the arm" if before is None or before["arm"] == arm else before["arm"]
             raise SystemUnderTestError(
-                f"{arm}: {name} was {known.get(name)} when the arm was first started, and is {fields.get(name)} now"
+                f"{arm}: {name} was {known.get(name)} when {first} was first started, and is {fields.get(name)} now"
             )
     return {"arm": arm, "fields": fields}
 
@@ -146,7 +149,7 @@ def _weights(card: dict[str, Any]) -> Field:
 
 def _cache_config(card: dict[str, Any], arm: str, probe: Probe) -> dict[str, Field]:
     config = probe.cache_config()
-    for key, wanted in card["arms"][arm]["expect"].items():
+    for key, wanted in card["arms"][declared_arm(arm)]["expect"].items():
         found = config.get(key.removeprefix("cache_config."))
         if found is None:
             raise SystemUnderTestError(f"{arm}: expect {key}: the server does not tell it; the card says {wanted}")

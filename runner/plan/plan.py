@@ -148,7 +148,7 @@ def make_plan(
     """
     actual_seed = card["method"]["seed"] if seed is None else seed
     blocks = plan_blocks(card, actual_seed)
-    keys = [(block.block, point) for block in blocks for point in range(1, len(card["workload"]["loads"]) + 1)]
+    keys = [(block.block, point) for block in blocks for point in sorted(block.loads)]
     requests = {key: plan_requests(card, actual_seed, *key, inputs) for key in keys}
     for rows in requests.values():
         require_context(card, rows)

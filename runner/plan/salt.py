@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from .blocks import Cell
+from .blocks import Cell, arms_run, declared_arm
 from .plan import Plan
 
 
 def shared_server(card: dict[str, Any]) -> bool:
-    """Whether both arms are one server, so that one would warm the other's prefix cache."""
-    urls = [arm["server"]["url"] for arm in card["arms"].values() if arm.get("server")]
+    """Whether two arms are one server, so that one would warm the other's prefix cache. The baseline's second run in
+    A/A blocks is always on the baseline's, where somebody else runs it."""
+    servers = [card["arms"][declared_arm(arm)].get("server") for arm in arms_run(card)]
+    urls = [server["url"] for server in servers if server]
     return len(urls) != len(set(urls))
 
 

@@ -350,7 +350,19 @@ def cells_of(card: Row) -> list[Cell]:
         cells += [
             Cell(f"b{block:02d}-{arm}-l{point}", block, arm, point, load) for point, load in points for arm in arms
         ]
-    return cells
+    return cells + _aa_cells(card)
+
+
+def _aa_cells(card: Row) -> list[Cell]:
+    """A/A blocks (no spare among them), numbered after all others."""
+    aa, loads = card["method"].get("aa"), card["workload"]["loads"]
+    first = card["method"]["blocks"] + card["method"]["spare_blocks"]
+    return [
+        Cell(f"a{k:02d}-{arm}-l{loads.index(load) + 1}", first + k, arm, loads.index(load) + 1, load)
+        for k in range(1, (aa["blocks"] if aa else 0) + 1)
+        for load in aa["at"]
+        for arm in ("baseline", "baseline_aa")
+    ]
 
 
 def _planned(card: Row, cell: Cell, open_loop: bool) -> list[Row]:
@@ -416,7 +428,8 @@ def _write_plan(root: Path, card: Row, cells: list[Cell], seed: int) -> None:
         "blocks": [
             {
                 "block": block,
-                "spare": block > card["method"]["blocks"],
+                "spare": block > card["method"]["blocks"] and members[0].cell.startswith("b"),
+                **({"aa": True} if members[0].cell.startswith("a") else {}),
                 "loads": list(dict.fromkeys(cell.load_point for cell in members)),
                 "arms": list(dict.fromkeys(cell.arm for cell in members)),
                 "cells": [cell.cell for cell in members],

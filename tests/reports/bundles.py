@@ -437,6 +437,61 @@ def populations_card() -> Json:
     return card
 
 
+def aa_card() -> Json:
+    """The card with A/A blocks at both loads."""
+    card = copy.deepcopy(CARD)
+    card["method"]["aa"] = {"blocks": 8, "at": [6.0, 12.0], "within": {"value": 0.01, "scale": "relative"}}
+    return card
+
+
+def _aa_row(point: int, load: float, word: str | None, shift: float, **changes: Any) -> Json:
+    """The A/A example, shifted; a row without a word is exploratory."""
+    margin = None if word is None else math.log1p(0.01)
+    row = {
+        "load_point": point, "load": load, "metric": "goodput", "unit": "req/s", "scale": "log",
+        "decides": word is not None, "blocks": 8, "d": [d + shift for d in EQUAL], "margin": margin,
+        "mean": 0.000375 + shift, "stdev": 0.0067175, "interval": [-0.005241 + shift, 0.005991 + shift],
+        "p_equivalent": None, "equivalent": None, "word": word, "reason": None,
+    }  # fmt: skip
+    return row | changes
+
+
+def aa() -> Json:
+    """Equivalent at 6 req/s (p .00249), biased at 12 req/s: the run is invalid."""
+    verdict = supported()
+    text = (
+        "the procedure is biased: at 12 req/s goodput of the baseline against itself differs by +2.06% (95% interval "
+        "+1.49% to +2.63%, 8 A/A blocks), wholly outside the ±1% of the card"
+    )
+    reason = "the run is invalid, since its A/A blocks are biased"
+    verdict.update(
+        verdict="invalid",
+        because=[{"code": "biased", "text": text}],
+        effects=[{**row, "word": None, "reason": reason} for row in verdict["effects"]],
+        guards=[{**row, "word": "indeterminate", "reason": reason} for row in verdict["guards"]],
+        aa=[
+            _aa_row(1, 6.0, "clean", 0.0, p_equivalent=0.00249, equivalent=True),
+            _aa_row(1, 6.0, None, 0.012, metric="tpot.p50", unit="s"),
+            _aa_row(2, 12.0, "biased", 0.02, p_equivalent=0.99, equivalent=False),
+            _aa_row(2, 12.0, None, -0.001, metric="tpot.p50", unit="s"),
+        ],
+        aa_blocks=[
+            {"block": 10 + k, "spare": k == 9, "used": k != 3, "reason": None, "cells": []} for k in range(1, 10)
+        ],
+        sentence=f"On atlas-70b, this run says nothing about prefix caching: {text}: invalid.",
+    )
+    failed = {"cell": "a03-baseline_aa-l2", "arm": "baseline_aa", "load_point": 2, "load": 12.0, "valid": False}
+    verdict["aa_blocks"][2].update(
+        reason="a03-baseline_aa-l2 failed client_cpu", cells=[{**failed, "failed_checks": ["client_cpu"]}]
+    )
+    floor = (
+        "at 6 req/s goodput of the baseline against itself differs by +0.04% (95% interval −0.52% to +0.6%, 8 A/A "
+        "blocks): clean, a bias beyond ±1% is ruled out, spread of a block 0.67%"
+    )
+    verdict["conditions"].append({"name": "noise floor (A/A)", "value": floor, "source": "observed"})
+    return verdict
+
+
 def _change(population: str, metric: str, unit: str, baseline: float, interval: list[float] | None) -> Json:
     mean = None if interval is None else sum(interval) / 2
     candidate = None if mean is None else baseline * math.exp(mean)

@@ -38,6 +38,8 @@ def _bundle(name: str, folder: Path) -> Path:
         written = bundles.write(folder, bundles.supported())
         (written / "reproduction.json").write_text(json.dumps(bundles.reproduction()), encoding="utf-8")
         return written
+    if name == "aa":
+        return bundles.write(folder, bundles.aa(), bundles.aa_card())
     if name == "populations":
         return bundles.write(folder, bundles.populations(), bundles.populations_card())
     make: Callable[[], bundles.Json] = getattr(bundles, name)
@@ -45,7 +47,8 @@ def _bundle(name: str, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["supported", "falsified", "inconclusive", "mixed", "invalid", "baseline", "second-day", "populations"]
+    "name",
+    ["supported", "falsified", "inconclusive", "mixed", "invalid", "baseline", "second-day", "populations", "aa"],
 )
 def test_whole_text(name: str, tmp_path: Path) -> None:
     markdown, _ = render(_bundle(name, tmp_path / "bundle"))

@@ -87,14 +87,19 @@ def test_arms_that_share_a_server_do_not_warm_each_other(engine: int, tmp_path: 
     url = f"http://127.0.0.1:{engine}/v1"
     arms = "\n".join(f'  {arm}: {{server: {{url: "{url}"}}}}' for arm in ("baseline", "candidate"))
     claim = "claim: {metric: output_throughput, must_rise_by: 5%, at: [8]}"
-    path.write_text(CARD.format(lax=LAX, kind="ab", claim=claim, arms=arms, endpoint="completions", method="blocks: 6"))
+    method = "blocks: 6, aa: {blocks: 5, within: 90%}"
+    path.write_text(CARD.format(lax=LAX, kind="ab", claim=claim, arms=arms, endpoint="completions", method=method))
     benchcard("run", path, "--out", tmp_path / "runs")
     run = only_run(tmp_path / "runs")
     events = pl.concat(pl.read_parquet(file) for file in (run / "events").glob("*.parquet"))
     served = events.filter(pl.col("outcome") == "ok")
+    assert set(served["arm"]) == {"baseline", "candidate", "baseline_aa"}
     assert served["cached_tokens"].sum() == 0
     assert served["input_tokens"].to_list() == served["asked_input_tokens"].to_list()
-    assert json.loads((run / "verdict.json").read_text())["verdict"] != "supported"
+    verdict = json.loads((run / "verdict.json").read_text())
+    assert verdict["verdict"] != "supported"
+    assert [row["blocks"] for row in verdict["aa"]] == [5]
+    assert benchcard("audit", run).stdout.splitlines()[-1] == "nothing failed"
 
 
 def test_a_url_without_the_api(engine: int, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_the_later_keys() -> None:
         turns, *((*turns, key) for key in ("turns", "think_time", "think")),
         *(("workload", "sampling", key) for key in ("top_p", "top_k", "json_schema")),
         ("workload", "cache_state", "warm"), ("validity", "cached_beyond_plan"),
-        ("workload", "test"), ("validity", "steady_state"),
+        ("workload", "test"), ("validity", "steady_state"), ("method", "aa"),
         ("system", "model", "tokenizer_config"), ("system", "model", "chat_template"),
         ("claim", "population"), ("guards", ANY, "population"),
         ("analysis", "attainment"),
