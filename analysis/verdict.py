@@ -14,6 +14,7 @@ from .decide import decide
 from .evidence import judge_evidence
 from .guards import GuardResult, adjust, guard, undefined
 from .metrics import ALL_METRICS
+from .next_steps import next_step
 from .population_effects import changes, reversal_rows, reversals
 from .population_effects import effect_rows as population_effect_rows
 from .population_rows import population_rows
@@ -50,6 +51,7 @@ def verdict(reading: Reading) -> Record:
         "verdict": found.word,
         "because": [{"code": finding.code, "text": finding.text} for finding in found.findings],
         "sentence": sentence(reading, found, effects, guards, evidence, turned),
+        "next": next_step(reading, found, effects, guards),
         "claim": {**named, "unit": metric.unit, "better": metric.better, "confidence": confidence},
         "effects": effect_rows(effects, claim["metric"], confidence),
         "guards": guards,
