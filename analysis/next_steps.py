@@ -94,7 +94,7 @@ def _ship(reading: Reading) -> str:
     return f"{text} {_DAY}"
 
 
-_DAY = "One day was measured: if the decision is large, repeat it on another day first (benchcard reproduce)."
+_DAY = "This run is one day: if the decision is large, let a second day agree first (benchcard reproduce)."
 
 
 def _keep(found: Verdict) -> str:

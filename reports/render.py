@@ -19,13 +19,13 @@ from .days import second_day_section
 from .document import Document
 from .effects import effect_section, evidence_section, guard_section, hypothesis_section
 from .headline import WORDS, decision, short_digest
+from .next_steps import is_unknown
 from .populations import population_sections
 from .procedure import (
     blocks_section,
     check_section,
     conditions_section,
     identity_section,
-    is_unknown,
     validity_section,
 )
 from .read import Bundle, read_bundle
