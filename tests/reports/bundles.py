@@ -318,8 +318,8 @@ def without_next(verdict: Json) -> Json:
 
 
 SHIP = (
-    "The claim held and every guard held: the candidate can ship under the conditions listed, and no others. This run is "
-    "one day: if the decision is large, let a second day agree first (benchcard reproduce)."
+    "The claim held and every guard held: the candidate can ship under the conditions listed, and no others. This run "
+    "is one day: if the decision is large, let a second day agree first (benchcard reproduce)."
 )
 
 

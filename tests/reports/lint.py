@@ -5,8 +5,9 @@ load and arm, rounds to it at the digits shown, in the unit that stands behind i
 1000·v, and so on; a sign must be right. Lengths of lists count as values, and so do the sums of what was undefined.
 Numbers in sentences (`sentence`, `because`, `next.text`) have no source of their own: they must follow from values.
 
-Exempt, since they are no results: code spans and links; words with a letter and a digit (p50, b03-candidate-l2, MSER-5);
-dates, digests and versions; the numbers of numbered lists; and the constants of `CONSTANTS`.
+Exempt, since they are no results: code spans and links; words with a letter and a digit (p50, b03-candidate-l2);
+dates, digests and versions; the numbers of numbered lists; the constants of `CONSTANTS`, and the
+values that a percentile needs (benchcard.schema.metrics).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ Json = Any
 #: texts of the report's own that hold a number and no result
 CONSTANTS = (
     "8 times in 10", "below 0.0001", "power 80%", "20 batch means", "1,000 blocks", "5-request",
-    "half the window", "and no others",
+    "half the window",
 )  # fmt: skip
 #: what the report takes from texts that are somebody's words: conditions, reasons, the card's prose
 _PROSE = (
@@ -64,7 +66,7 @@ _DETAILS = ("metrics", "series", "cells")
 _EXEMPT = (
     r"`[^`]*`", r"\]\([^)]*\)", r"\b\d{4}-\d\d-\d\d(?:[T ][\d:.]+Z?)?", r"\b\d+\.\d+\.\d+\S*", r"sha256:[0-9a-f]+",
     r"\b\d{8}T\d{6}Z?-\w+", r"^\d+\. ", r"\b[\w.-]*[A-Za-z_]-?\d[\w.-]*", r"\b\d+[A-Za-z_][\w-]*",
-    *(re.escape(text) for text in CONSTANTS),
+    r"(?:needs|fewer than) (?:64|130|219|662) (?:values|requests)", *(re.escape(text) for text in CONSTANTS),
 )  # fmt: skip
 _NUMBER = re.compile(r"([−+]?)(\d{1,3}(?:,\d{3})+|\d+)(?:\.(\d+))?")
 _UNIT = re.compile(r"\s?(%|pt\b|ms\b|µs\b|min\b|h\b|days\b|s\b|[KMGT]iB\b)")
@@ -124,8 +126,11 @@ def values(document: Json, load: float | None = None, arm: str | None = None, sk
         for item in mine:
             out |= values(item, load, arm, skip)
         return out
+    if isinstance(document.get("stdev"), int | float) and document.get("mean"):
+        # the noise floor of a baseline: two stdevs, also as a share of the mean
+        out |= {2 * document["stdev"], 2 * document["stdev"] / document["mean"]}
     for key, item in document.items():
-        if key not in skip:
+        if key not in skip or isinstance(item, dict):
             out |= values(item, load, arm, skip)
     return out
 
@@ -138,7 +143,7 @@ def _is_of(row: Json, load: float | None, arm: str | None) -> bool:
 def prose(document: Json, key: str = "") -> str:
     """All texts that are somebody's words, in one string."""
     if isinstance(document, str):
-        return f" {document} " if key in _PROSE or key.startswith("meta") else ""
+        return f" {document} " if key in _PROSE else ""
     if isinstance(document, dict):
         own = " ".join(f" {name} " for name in document)
         return own + "".join(prose(item, name) for name, item in document.items() if name not in _MADE)
@@ -209,7 +214,7 @@ def _negative(scope: Json) -> set[float]:
 
 
 def _sums(scope: dict[str, Json]) -> set[float]:
-    """What is counted over rows: undefined values by quantity and reason, rows that passed, were used or are unknown."""
+    """What is counted over rows: undefined values by quantity and reason, rows that passed, time apart."""
     out: set[float] = set()
     sums: dict[tuple[str, str], float] = {}
     for row in scope.get("metrics") or []:
@@ -222,6 +227,8 @@ def _sums(scope: dict[str, Json]) -> set[float]:
         rows = scope.get(key) or []
         flat = [item for part in rows for item in (part if isinstance(part, list) else [part])]
         out.add(float(sum(bool(item.get(flag)) for item in flat if isinstance(item, dict))))
+    days = [datetime.fromisoformat(scope[day]["started"]) for day in ("day1", "day2") if day in scope]
+    out |= {(days[1] - days[0]).total_seconds()} if len(days) == 2 else set()
     conditions = scope.get("conditions") or []
     out.add(float(sum(row["source"] == "unknown" for row in conditions)))
     return out
