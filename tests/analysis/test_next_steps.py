@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from benchcard.analysis import wording
 from benchcard.reports.render import render
+from jsonschema import Draft202012Validator
 
 from .bundles import MS, Cell, Row, ab_card, analyse, build
 from .test_verdict import all_fail, effect_at, gain
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "verdict.schema.json").read_text())
 
 
 def test_both_arms_met_every_objective(tmp_path: Path) -> None:
@@ -122,6 +125,7 @@ def test_a_defined_answer_and_a_report_whatever_is_missing(name: str, tmp_path: 
     }[name]()
     verdict = analyse(bundle)
     json.dumps(verdict, allow_nan=False)
+    assert [error.message for error in Draft202012Validator(SCHEMA).iter_errors(verdict)] == []
     assert verdict["next"]["text"]
     for effect in verdict["effects"]:
         assert effect["interval"] is not None or effect["reason"]
