@@ -13,13 +13,17 @@ from typing import Any
 import numpy as np
 
 from . import wording
+from .ceiling import ceiling
 from .cells import Reading
-from .effect import MIN_BLOCKS, Effect, bonferroni_interval, holm, paired
-from .metrics import metrics_of
+from .effect import MIN_BLOCKS, Effect, bonferroni_interval, holm, paired, t_interval
+from .metrics import ALL_METRICS, metrics_of
 from .power import blocks_needed, smallest_detectable
 from .records import BundleError, Record
 from .steady_loads import INVALID_LOAD
 from .tables import mean_and_stdev
+
+#: a reason names this many of the values that are missing
+_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class Pairs:
             for block, value in zip(self.blocks, values, strict=True)
             if value is None
         ]
-        return f"undefined in {', '.join(missing)}" if missing else None
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        return f"undefined in {', '.join(missing[:_NAMED])}{more}" if missing else None
 
     def numbers(self) -> tuple[list[float], list[float]]:
         """Both arms' values; only where `reason` is None."""
@@ -69,7 +74,7 @@ def pairs(reading: Reading, metric: str, load_point: int, population: str | None
 class LoadEffect:
     """The claim's metric at one load. `word` is None where the load is not claimed or the run or the load is invalid;
     `zero_interval` is the Bonferroni interval of the change itself (log ratio, else difference), by which a reversal is
-    told."""
+    told; `ceiling` says where a claimed rise was out of reach whatever the candidate does."""
 
     load_point: int
     load: float
@@ -80,6 +85,7 @@ class LoadEffect:
     zero_interval: tuple[float, float] | None
     p_adjusted: float | None
     reason: str | None
+    ceiling: Record | None = None
 
 
 def load_effects(reading: Reading, invalid_loads: Container[int] = ()) -> list[LoadEffect]:
@@ -106,7 +112,8 @@ def load_effects(reading: Reading, invalid_loads: Container[int] = ()) -> list[L
             reason = INVALID_LOAD
         elif claimed:
             word = effect.word if effect else "inconclusive"
-        effects.append(LoadEffect(point, load, claimed, both, effect, word, zero, None, reason))
+        end = ceiling(reading, point) if claimed else None
+        effects.append(LoadEffect(point, load, claimed, both, effect, word, zero, None, reason, end))
     return _some_load(effects, confidence) if claim["scope"] == "some_load" and reading.complete else effects
 
 
@@ -189,6 +196,8 @@ def _effect_row(at: LoadEffect, metric: str, confidence: float) -> Record:
         "blocks": len(at.pairs.blocks),
         "baseline": baseline,
         "candidate": candidate,
+        "absolute": absolute(at.pairs, ALL_METRICS[metric].unit, confidence),
+        "ceiling": at.ceiling,
     }
     effect = at.effect
     if effect is None:
@@ -215,6 +224,24 @@ def _effect_row(at: LoadEffect, metric: str, confidence: float) -> Record:
         "flags": list(effect.flags),
         "reason": at.reason,
     }
+
+
+def absolute(both: Pairs, unit: str, confidence: float) -> Record:
+    """The effect in the metric's own unit: the mean of candidate − baseline over the blocks and its paired t interval.
+
+    It describes; the d scale decides. Nulls where a block has no value; no interval of one block.
+    """
+    row: Record = {"unit": unit, **dict.fromkeys(("baseline", "candidate", "difference", "interval"))}
+    if both.reason is not None:
+        return row
+    baseline, candidate = (np.asarray(values, dtype=np.float64) for values in both.numbers())
+    differences = candidate - baseline
+    row |= {"baseline": float(baseline.mean()), "candidate": float(candidate.mean())}
+    row["difference"] = float(differences.mean())
+    if len(differences) > 1:
+        _, _, lower, upper = t_interval(differences, confidence)
+        row["interval"] = [lower, upper]
+    return row
 
 
 def _detectable(effect: Effect, confidence: float) -> Record:

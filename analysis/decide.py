@@ -142,6 +142,8 @@ def _claim(effects: Sequence[LoadEffect], claim: Record, kind: str) -> list[Find
         word = str(effect.word)
         asks = word if claim["scope"] != "some_load" else max(overall, word, key=lambda w: _RANKS[w])
         findings.append(Finding(asks, f"claim_{word}", _effect_text(effect, claim, kind)))
+        if effect.ceiling is not None:
+            findings.append(Finding(asks, "ceiling", f"at {wording.load(effect.load, kind)} {effect.ceiling['text']}"))
     return findings
 
 

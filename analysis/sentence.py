@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from . import wording
 from .cells import Reading
-from .claim import LoadEffect
+from .claim import LoadEffect, absolute
 from .conditions import confounded, engine, model_name, treatment
 from .decide import Verdict
 from .effect import Effect
+from .metrics import ALL_METRICS
 from .power import blocks_needed, smallest_detectable
 from .records import Record
 from .start import cold_start
@@ -21,7 +22,7 @@ from .traffic import workload
 
 #: costs and risks that the sentence itself must carry, and other findings that it must
 _COSTS = ("guard_regressed", "guard_indeterminate", "gate_failed", "gate_not_established", "gate_not_run")
-_SAID = ("reversal", "confounded", "evidence_unknown", "failures_differ", "unequal_work")
+_SAID = ("reversal", "ceiling", "confounded", "evidence_unknown", "failures_differ", "unequal_work")
 
 
 def sentence(
@@ -44,11 +45,13 @@ def sentence(
     parts = [_capital(f"{f.text}. ") for f in verdict.findings if f.code == "evidence_fails"]
     shown = [e for e in effects if e.claimed or (verdict.word == "mixed" and e.zero_interval is not None)]
     blocks = f"over {wording.count(reading.valid_blocks, 'block')}"
+    together = verdict.word == "mixed" or claim["scope"] == "some_load"
     if len(shown) == 1:
-        what = _effect(shown[0], claim, reading)
-        parts.append(f"{place} at {wording.load(shown[0].load, kind)}, {treatment(card)} {what} {blocks}")
+        what = _effect(shown[0], claim, reading, together)
+        blocks = f", {blocks}" if ", that is " in what else f" {blocks}"
+        parts.append(f"{place} at {wording.load(shown[0].load, kind)}, {treatment(card)} {what}{blocks}")
     else:
-        whats = [f"at {wording.load(e.load, kind)} {_effect(e, claim, reading)}" for e in shown]
+        whats = [f"at {wording.load(e.load, kind)} {_effect(e, claim, reading, together)}" for e in shown]
         parts.append(f"{place}, {treatment(card)} {'; '.join(whats)}, {blocks}")
     parts.append(f"; the threshold was {limit}: {verdict.word}.")
     parts += [_more(e, claim, reading) for e in shown if e.word in ("inconclusive", "falsified")]
@@ -67,8 +70,9 @@ def _capital(text: str) -> str:
     return text[:start] + text[start : start + 1].upper() + text[start + 1 :]
 
 
-def _effect(at: LoadEffect, claim: Record, reading: Reading) -> str:
-    """`raised goodput by 34% (95% interval 28% to 41%)`."""
+def _effect(at: LoadEffect, claim: Record, reading: Reading, together: bool = False) -> str:
+    """`raised goodput by 34% (95% interval 28% to 41%), that is +2.1 req/s (+1.4 to +2.8)`. `together`: the intervals
+    of all loads hold jointly (Bonferroni), as they must where a load is picked or a reversal is told."""
     level = f"{100 * float(reading.bundle.card['analysis']['confidence']):g}%"
     effect, metric = at.effect, str(claim["metric"])
     named = wording.of(metric, claim.get("population"))
@@ -79,8 +83,23 @@ def _effect(at: LoadEffect, claim: Record, reading: Reading) -> str:
         return f"changed {named} by {shown} (no interval: {at.reason})"
     if effect.scale == "scaled":
         return _scaled(at, claim, level)
-    verb, size = wording.change(effect.mean, effect.lower, effect.upper, effect.threshold, effect.scale, metric)
-    return f"{verb} {named} by {size.format(level=level)}"
+    lower, upper = effect.lower, effect.upper
+    if together and at.zero_interval is not None:
+        (lower, upper), level = at.zero_interval, f"joint {level}"
+    verb, size = wording.change(effect.mean, lower, upper, effect.threshold, effect.scale, metric)
+    return f"{verb} {named} by {size.format(level=level)}" + _absolute(at, effect, reading, together)
+
+
+def _absolute(at: LoadEffect, effect: Effect, reading: Reading, together: bool) -> str:
+    """The same change in the metric's own unit, which describes: `, that is +2.1 req/s (+1.4 to +2.8)`."""
+    card = reading.bundle.card
+    metric, confidence = str(card["claim"]["metric"]), float(card["analysis"]["confidence"])
+    if together:
+        confidence = 1 - (1 - confidence) / len(card["workload"]["loads"])
+    row = absolute(at.pairs, ALL_METRICS[metric].unit, confidence)
+    if effect.scale != "log" or row["difference"] is None or not any((row["difference"], *(row["interval"] or ()))):
+        return ""
+    return f", that is {wording.absolute(row['difference'], row['interval'], row['unit'])}"
 
 
 def _scaled(at: LoadEffect, claim: Record, level: str) -> str:

@@ -17,6 +17,7 @@ from .guards import GuardResult, adjust, guard, undefined
 from .knee import knee_rows
 from .latency import latency_rows, objective_rows
 from .metrics import ALL_METRICS
+from .next_steps import next_step
 from .population_effects import changes, reversal_rows, reversals
 from .population_effects import effect_rows as population_effect_rows
 from .population_rows import population_rows
@@ -57,6 +58,7 @@ def verdict(reading: Reading) -> Record:
         "verdict": found.word,
         "because": [{"code": finding.code, "text": finding.text} for finding in found.findings],
         "sentence": sentence(reading, found, effects, guards, evidence, turned),
+        "next": next_step(reading, found, effects, guards),
         "claim": {**named, "unit": metric.unit, "better": metric.better, "confidence": confidence},
         "effects": effect_rows(effects, claim["metric"], confidence),
         "guards": guards,

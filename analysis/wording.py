@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .metrics import ALL_METRICS
 
@@ -55,6 +55,41 @@ def number(value: float, decimals: int | None = None) -> str:
     places = max(0, 2 - math.floor(math.log10(abs(value))))
     text = f"{value:.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def up(value: float) -> str:
+    """A number to three significant digits, rounded away from zero: a bound from above stays one."""
+    return _outward(value, math.ceil)
+
+
+def down(value: float) -> str:
+    """A number to three significant digits, rounded towards zero: a bound from below stays one."""
+    return _outward(value, math.floor)
+
+
+def _outward(value: float, to_whole: Callable[[float], int]) -> str:
+    if value == 0:
+        return "0"
+    places = 2 - math.floor(math.log10(abs(value)))
+    # a rounding error above a round number is that number
+    scaled = round(value * 10.0**places, 6)
+    return f"{to_whole(scaled) / 10.0**places:.{max(0, places)}f}"
+
+
+def absolute(value: float, interval: Sequence[float] | None, unit: str) -> str:
+    """A plain difference in people's units with its interval: `+2.1 req/s (+1.4 to +2.8)`, ms for a time, points for a
+    proportion."""
+    factor, name = {"s": (1000.0, "ms"), "1": (100.0, "pt")}.get(unit, (1.0, unit))
+    shown = [factor * number for number in (value, *(interval or ()))]
+    width = max(shown) - min(shown) or abs(shown[0]) or 1.0
+    places = min(6, max(0, 1 - math.floor(math.log10(width))))
+    first, *bounds = [_signed_places(number, places) for number in shown]
+    return f"{first} {name}" + (f" ({bounds[0]} to {bounds[1]})" if bounds else "")
+
+
+def _signed_places(value: float, places: int) -> str:
+    text = f"{value:.{places}f}"
+    return signed(text) if any(digit in text for digit in "123456789") else text.removeprefix("-")
 
 
 def on_scale(value: float, scale: str, metric: str, decimals: int = 0) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from . import charts, wording
 from .document import Block, Bullets, Cell, Figure, Paragraph, Section, Table, section, table
+from .guard_words import as_change
 from .headline import WORDS, claim_text, effect_notes
 from .read import Bundle, Json
 
@@ -41,7 +41,17 @@ def _threshold(effect: Json) -> str:
     return wording.effect(effect.get("threshold"), effect["scale"], wording.metric_unit(effect["metric"]))
 
 
-def _effect_row(bundle: Bundle, effect: Json) -> list[Cell | str]:
+def _absolute(effect: Json) -> str:
+    """ "+1.01 req/s (+0.84 to +1.19)": the plain difference and its interval, which describe."""
+    found: Json = effect.get("absolute") or {}
+    unit, bounds = found.get("unit") or "", found.get("interval")
+    if found.get("difference") is None:
+        return wording.undefined(effect.get("reason"))
+    text = wording.effect(found["difference"], "difference", unit, None, bounds)
+    return f"{text} ({wording.interval(bounds, 'difference', unit)})" if bounds else text
+
+
+def _effect_row(bundle: Bundle, effect: Json, absolute: bool) -> list[Cell | str]:
     unit = wording.metric_unit(effect["metric"])
     bounds = wording.interval(
         effect.get("interval"), effect["scale"], unit, effect.get("threshold"), effect.get("reason")
@@ -55,6 +65,7 @@ def _effect_row(bundle: Bundle, effect: Json) -> list[Cell | str]:
         _threshold(effect),
         wording.quantity(effect.get("baseline"), unit, 4),
         wording.quantity(effect.get("candidate"), unit, 4),
+        *([_absolute(effect)] if absolute else []),
         wording.interval([min(each), max(each)] if each else None, effect["scale"], unit),
         wording.of(effect["metric"], (bundle.result.get("claim") or {}).get("population")),
     ]
@@ -145,13 +156,18 @@ def effect_section(bundle: Bundle) -> Section:
     caution = None
     if bundle.result["verdict"] == "invalid":
         caution = Paragraph("The run is invalid. These numbers help to find the fault; they answer nothing.", "warn")
+    # results of earlier analysis revisions have no plain differences
+    absolute = any(effect.get("absolute") for effect in effects)
+    difference = f"|#Difference ({bundle.confidence} interval)" if absolute else ""
     summary = table(
         "Effect and interval against the threshold",
-        f"Load|Word|#Effect|#{bundle.confidence} interval|#Threshold|#Baseline|#Candidate|#Blocks, min to max|Metric",
-        [_effect_row(bundle, effect) for effect in effects],
+        f"Load|Word|#Effect|#{bundle.confidence} interval|#Threshold|#Baseline|#Candidate{difference}"
+        "|#Blocks, min to max|Metric",
+        [_effect_row(bundle, effect, absolute) for effect in effects],
     )
     note = Paragraph(
-        "Baseline and candidate are means over the used blocks; the effect is the mean of the blocks' paired "
+        ("The difference is that of the plain values, block by block; it describes, d decides. " if absolute else "")
+        + "Baseline and candidate are means over the used blocks; the effect is the mean of the blocks' paired "
         "differences, so it need not equal their ratio. t and p test d against the threshold. Smallest detectable: the "
         "distance from the threshold that this spread and number of blocks find 8 times in 10.",
         "muted",
@@ -174,7 +190,7 @@ def guard_section(bundle: Bundle) -> Section:
     for guard in guards:
         unit = wording.metric_unit(guard["metric"])
         scale = guard.get("scale") or ("log" if guard["margin"].get("scale") == "relative" else "difference")
-        change, bound = _as_change(guard, "change", "mean", scale), _as_change(guard, "change_bound", "bound", scale)
+        change, bound = as_change(guard, "change", "mean", scale), as_change(guard, "change_bound", "bound", scale)
         beside = [d for d in (change, bound, guard.get("limit")) if d is not None]
         rows.append(
             [
@@ -197,14 +213,6 @@ def guard_section(bundle: Bundle) -> Section:
         ),
         table("Change against margin", "Guard|Load|Word|#Change|#Bound|#Limit|#p|#Blocks", rows),
     )
-
-
-def _as_change(guard: Json, change_key: str, d_key: str, scale: str) -> float | None:
-    """The d behind a change: the analysis gives relative changes for people beside d."""
-    d: float | None = guard.get(d_key)
-    if d is None and guard.get(change_key) is not None and scale == "log":
-        return math.log1p(guard[change_key])
-    return d
 
 
 def evidence_section(bundle: Bundle) -> Section:

@@ -6,6 +6,7 @@ The word, the sentence and the reasons are the analysis's; nothing here decides 
 from __future__ import annotations
 
 from . import wording
+from .next_steps import what_next
 from .read import Bundle, Json
 
 #: word -> (symbol, tone): colour never stands alone
@@ -19,7 +20,7 @@ WORDS: dict[str, tuple[str, str]] = {
 
 FLAGS: dict[str, str] = {
     "fragile": "fragile: the t interval and the exact sign-flip test disagree about the threshold; the interval "
-    "decides, and a few more blocks could turn it",
+    "decides",
     "degenerate": "degenerate: every block gave the same effect, so there is no spread to test; the sign of the "
     "effect against the threshold decides",
     "one_block": "one block: one block drives the effect; without it the mean would move by more than two standard "
@@ -210,6 +211,9 @@ def observed(check: Json) -> str:
 def decision(bundle: Bundle) -> tuple[str, ...]:
     """What the verdict means for the card's question, as short sentences."""
     word = bundle.result["verdict"]
+    if bundle.result.get("next"):
+        return what_next(bundle) + tuple(_invalid(bundle)[1:] if word == "invalid" else ())
+    # results of earlier analysis revisions do not say what comes next
     if word == "supported":
         guards = "every guard holds" if bundle.result.get("guards") else "the card declares no guard"
         return (

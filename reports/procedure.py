@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import charts, wording
 from .document import Block, Bullets, Cell, Code, Figure, Paragraph, Section, section, table
 from .headline import check_value, claimed_effects, observed
+from .next_steps import is_unknown
 from .read import Bundle, Json
 
 
@@ -153,12 +154,6 @@ def validity_section(bundle: Bundle) -> Section:
         table(caption, "Check|Result|#Observed (worst cell)|#Limit|Cells that failed|Meaning", rows) if rows else None
     )
     return section("validity", "Validity checks", Paragraph(intro), body, *what_to_do)
-
-
-def is_unknown(condition: Json) -> bool:
-    """Whether nobody could say what this condition was."""
-    value = condition.get("value")
-    return condition.get("source") == "unknown" or (isinstance(value, dict) and set(value) == {"unknown"})
 
 
 def _condition_value(bundle: Bundle, condition: Json) -> str:

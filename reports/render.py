@@ -22,13 +22,13 @@ from .effects import effect_section, evidence_section, guard_section, hypothesis
 from .gates import gate_sections
 from .headline import WORDS, decision, short_digest
 from .knee import knee_sections
+from .next_steps import is_unknown
 from .populations import population_sections
 from .procedure import (
     blocks_section,
     check_section,
     conditions_section,
     identity_section,
-    is_unknown,
     validity_section,
 )
 from .read import Bundle, read_bundle

@@ -53,9 +53,12 @@ def test_supported(tmp_path: Path) -> None:
     effect = effect_at(verdict, 20.0)
     low, high = (round(100 * (ratio - 1)) for ratio in effect["ratio_interval"])
     size = round(100 * (effect["ratio"] - 1))
+    # the counts of good requests differ by 19, 16, 18, 18, 15, 18, 15, 20 over 5 s: mean 17.375, s 1.84681, t 2.36462
+    assert effect["absolute"]["difference"] == pytest.approx(3.475)
+    assert effect["absolute"]["interval"] == pytest.approx([3.16621, 3.78379], abs=1e-5)
     assert verdict["sentence"] == (
-        f"{PLACE} at 20 req/s, {TREATMENT} raised goodput by {size}% (95% interval {low}% to {high}%) over 8 blocks; "
-        "the threshold was +5%: supported."
+        f"{PLACE} at 20 req/s, {TREATMENT} raised goodput by {size}% (95% interval {low}% to {high}%), "
+        "that is +3.47 req/s (+3.17 to +3.78), over 8 blocks; the threshold was +5%: supported."
     )
     assert effect["word"] == "supported"
     # the load that is not claimed is exploratory: shown, without a word
@@ -86,7 +89,7 @@ def test_inconclusive_says_what_could_be_seen(tmp_path: Path) -> None:
     assert effect["smallest_detectable"] > 0
     assert effect["blocks_needed"] > 8
     text = verdict["sentence"]
-    assert "changed goodput by an estimated +7.1% (95% interval −0.1% to +15%, zero included) over 8 blocks" in text
+    assert "changed goodput by an estimated +7.1% (95% interval −0.1% to +15%, zero included), that is" in text
     assert "the interval spans the threshold: 8 blocks with this spread detect (power 80%) an effect" in text
     assert f"and {effect['blocks_needed']} blocks would one as far from it as the one seen" in text
     assert not any(word in text for word in ("trend", "no difference", "almost", "nearly"))
@@ -464,7 +467,7 @@ def test_the_documents_shape(tmp_path: Path) -> None:
     assert set(verdict) == {
         "verdict_version", "run", "card", "seed", "revision", "libraries", "verdict", "because", "sentence", "claim",
         "effects", "guards", "evidence", "validity", "blocks", "conditions", "attribution", "summary", "metrics",
-        "steady_state", "latency", "objective_percentiles", "knee", "calibration",
+        "steady_state", "latency", "objective_percentiles", "knee", "calibration", "next",
     }  # fmt: skip
     assert verdict["verdict_version"] == 1
     assert set(verdict["libraries"]) == {"numpy", "scipy", "polars"}

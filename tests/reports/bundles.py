@@ -65,6 +65,15 @@ def effect(threshold: float, word: str, t: float, p: float, flip_p: float) -> Js
         "blocks": 8,
         "baseline": 10.01875,
         "candidate": 11.03125,
+        # the differences' stdev is .155265, t .975 of 7 df 2.364624
+        "absolute": {
+            "unit": "req/s",
+            "baseline": 10.01875,
+            "candidate": 11.03125,
+            "difference": 1.0125,
+            "interval": [0.882695, 1.142305],
+        },
+        "ceiling": None,
         "d": [math.log(c / b) for b, c in zip(BASELINE, CANDIDATE, strict=True)],
         "mean": EFFECT["mean"],
         "stdev": EFFECT["stdev"],
@@ -95,6 +104,13 @@ def exploratory_effect() -> Json:
         "claimed": False,
         "baseline": 5.9,
         "candidate": 5.902,
+        "absolute": {
+            "unit": "req/s",
+            "baseline": 5.9,
+            "candidate": 5.902,
+            "difference": 0.002,
+            "interval": [-0.031, 0.035],
+        },
         "d": EQUAL,
         "mean": 0.000375,
         "stdev": 0.0067175,
@@ -272,6 +288,41 @@ def _validity() -> list[Json]:
     ]
 
 
+def next_step(action: str, text: str, reason: str | None, blocks: int | None = None) -> Json:
+    """What the reader does next; a block took ten minutes."""
+    return {
+        "action": action,
+        "text": text,
+        "blocks_needed": blocks,
+        "extra_blocks": None if blocks is None else blocks - 8,
+        "block_seconds": 600.0,
+        "extra_seconds": None if blocks is None else 600.0 * blocks,
+        "reason": reason,
+        "parts": []
+        if blocks is None
+        else [
+            {
+                "text": "goodput at 12 req/s",
+                "load_point": 2,
+                "blocks_needed": blocks,
+                "towards": "support",
+                "reason": None,
+            }
+        ],
+    }
+
+
+def without_next(verdict: Json) -> Json:
+    """The verdict as an earlier analysis revision wrote it: it did not say what comes next."""
+    return {key: value for key, value in verdict.items() if key != "next"}
+
+
+SHIP = (
+    "The claim held and every guard held: the candidate can ship under the conditions listed, and no others. This run "
+    "is one day: if the decision is large, let a second day agree first (benchcard reproduce)."
+)
+
+
 def supported() -> Json:
     """A verdict.json: goodput rose by 10% against a threshold of 5%; the guard holds."""
     return {
@@ -295,6 +346,7 @@ def supported() -> Json:
                 "text": "goodput rose by 10.1% (8.8% to 11.4%) at 12 req/s, above the 5% claimed",
             }
         ],
+        "next": next_step("ship", SHIP, "the verdict is supported"),
         "claim": {**copy.deepcopy(CARD["claim"]), "unit": "req/s", "better": "higher"},
         "effects": [exploratory_effect(), effect(0.05, "supported", 9.5062, 1.492e-5, 1 / 256)],
         "guards": [
@@ -374,6 +426,12 @@ def falsified() -> Json:
                 "text": "goodput rose by 10.1% (8.8% to 11.4%) at 12 req/s, below the 12% claimed",
             }
         ],
+        next=next_step(
+            "keep",
+            "Keep the baseline: goodput at 12 req/s: the interval of the effect lies below the "
+            "threshold of +12%, although the effect has the claimed direction.",
+            "the verdict is falsified",
+        ),
         effects=[effect(0.12, "falsified", -3.4353, 0.99455, 253 / 256)],
         sentence="On atlas-70b, on a single day, prefix caching did not raise goodput by 12% at 12 req/s.",
     )
@@ -389,6 +447,15 @@ def inconclusive() -> Json:
         because=[
             {"code": "claim_inconclusive", "text": "the interval 8.8% to 11.4% at 12 req/s contains the 10% claimed"}
         ],
+        next=next_step(
+            "extend",
+            "The question stays open. A new card with 1993 blocks (1985 more than here, about 14 "
+            "days) would find each undecided part 8 times in 10, if the true effect is the one seen and the "
+            "spread stays (goodput at 12 req/s: 1993 to support). Do not add blocks to this run: their number "
+            "was fixed before its data existed. The blocks stand on a new card, fixed beforehand.",
+            None,
+            1993,
+        ),
         effects=[{**effect(0.10, "inconclusive", 0.1772, 0.4322, 113 / 256), "blocks_needed": 1993}],
         sentence="On atlas-70b, on a single day, it stays open whether goodput rises by 10% at 12 req/s.",
     )
@@ -405,6 +472,13 @@ def mixed() -> Json:
         "load": 6.0,
         "baseline": 5.9,
         "candidate": 5.36,
+        "absolute": {
+            "unit": "req/s",
+            "baseline": 5.9,
+            "candidate": 5.36,
+            "difference": -0.54,
+            "interval": [-0.609, -0.471],
+        },
         "d": [-d for d in up["d"]],
         "mean": -EFFECT["mean"],
         "interval": [-EFFECT["interval"][1], -EFFECT["interval"][0]],
@@ -418,6 +492,13 @@ def mixed() -> Json:
     verdict.update(
         verdict="mixed",
         because=[{"code": "reversal", "text": "goodput fell at 6 req/s and rose at 12 req/s"}],
+        next=next_step(
+            "investigate",
+            "No one answer covers the loads that were run: at 6 req/s goodput fell (keep the "
+            "baseline there); at 12 req/s goodput rose (the claim held there). Decide load by load; between "
+            "and beyond these loads nothing is known.",
+            "the verdict is mixed",
+        ),
         effects=[down, up],
         sentence="On atlas-70b, prefix caching lowered goodput at 6 req/s and raised it at 12 req/s.",
     )
@@ -563,9 +644,16 @@ def invalid() -> Json:
     for key in ("mean", "stdev", "interval", "ratio", "ratio_interval", "t", "p", "sign_flip_p", "sign_flip_interval"):
         lost[key] = None
     lost.update(baseline=None, candidate=None, smallest_detectable=None)
+    lost["absolute"] = {"unit": "req/s", "baseline": None, "candidate": None, "difference": None, "interval": None}
     verdict.update(
         verdict="invalid",
         because=[{"code": "incomplete", "text": "incomplete: 7 of 8 blocks count"}],
+        next=next_step(
+            "repair",
+            "Nothing in this run answers the question: incomplete: 7 of 8 blocks count. Mend "
+            "schedule lag (run on a quieter machine).",
+            "the verdict is invalid",
+        ),
         effects=[lost],
         guards=[],
         evidence=[],

@@ -54,7 +54,8 @@ def test_numbers_of_the_headline_and_effect_table_are_the_verdicts(name: str, tm
         block for s in document.sections if s.id in ("effect", "guards") for block in s.blocks if block.kind == "table"
     ]
     texts = _top(document) + [cell.text for t in tables for row in t.rows for cell in row]
-    for text in texts:
+    known += [1993 * 600 / 86400]  # the new card's days
+    for text in (text for text in texts if not text.startswith("Unknown,")):  # counts and names: the lint reads them
         for number, half in _numbers(text):
             assert any(abs(abs(number) - abs(n)) <= half * (1 + 1e-9) for n in known), (text, number)
 
@@ -65,7 +66,7 @@ def test_every_verdict_word_has_a_symbol_and_a_tone() -> None:
 
 
 def test_supported_speaks_of_its_conditions_only(tmp_path: Path) -> None:
-    assert headline.decision(_bundle(tmp_path, bundles.supported())) == (
+    assert headline.decision(_bundle(tmp_path, bundles.without_next(bundles.supported()))) == (
         "The effect clears the threshold that the card fixed beforehand, and every guard holds.",
         "That answers the question for the conditions below, and for no others.",
     )
@@ -73,7 +74,7 @@ def test_supported_speaks_of_its_conditions_only(tmp_path: Path) -> None:
 
 def test_supported_without_a_guard_says_so(tmp_path: Path) -> None:
     verdict = {**bundles.supported(), "guards": []}
-    assert headline.decision(_bundle(tmp_path, verdict))[0] == (
+    assert headline.decision(_bundle(tmp_path, bundles.without_next(verdict)))[0] == (
         "The effect clears the threshold that the card fixed beforehand, and the card declares no guard."
     )
 
@@ -82,7 +83,7 @@ def test_falsified_by_a_guard_names_it(tmp_path: Path) -> None:
     verdict = bundles.supported()
     verdict["verdict"] = "falsified"
     verdict["guards"][0]["word"] = "regressed"
-    assert headline.decision(_bundle(tmp_path, verdict))[0] == (
+    assert headline.decision(_bundle(tmp_path, bundles.without_next(verdict)))[0] == (
         "A guard regressed at 12 req/s: tpot.p50 may rise by at most 1%."
     )
 
@@ -107,14 +108,14 @@ def test_inconclusive_states_the_smallest_detectable_effect(tmp_path: Path) -> N
 def test_failed_evidence_is_said_first(tmp_path: Path) -> None:
     verdict = bundles.inconclusive()
     verdict["evidence"][0].update(word="fails", observed=0.0)
-    assert headline.decision(_bundle(tmp_path, verdict))[0] == (
+    assert headline.decision(_bundle(tmp_path, bundles.without_next(verdict)))[0] == (
         "It is not shown that the treatment took effect: server.prefix_cache_hit_rate (candidate). "
         "The effect below says nothing about the hypothesis."
     )
 
 
 def test_invalid_says_which_check_where_and_what_to_do(tmp_path: Path) -> None:
-    assert headline.decision(_bundle(tmp_path, bundles.invalid()))[1] == (
+    assert headline.decision(_bundle(tmp_path, bundles.without_next(bundles.invalid())))[1] == (
         "schedule lag failed in b03-candidate-l2: observed 21.3 ms, limit 5 ms. What to do: run on a quieter machine"
     )
 

@@ -186,7 +186,7 @@ def test_flags_stand_second_and_one_block_is_explained(tmp_path: Path) -> None:
     (notes,) = [block for block in found.blocks if block.kind == "bullets"]
     assert notes.items[-1].startswith("one block: one block drives the effect")  # type: ignore[union-attr]
     # ln(10.6 / 9.8) and ln(11.3 / 10.1) are the least and the most of the example: 8.2% and 11.9%
-    assert _table(found, 0)[1][7] == "8.2% to 11.9%"
+    assert _table(found, 0)[1][7:9] == ["+1.01 req/s (0.88 req/s to 1.14 req/s)", "8.2% to 11.9%"]
 
 
 def test_a_second_run_of_the_same_day_is_named_beside_the_days(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_bundle_of_an_analysis_that_did_not_look_has_no_section_on_steady_stat
 def test_a_load_that_drifts_is_named_with_what_to_do(tmp_path: Path) -> None:
     verdict = bundles.supported()
     verdict["steady_state"] = [bundles.steady("candidate", 2, 12.0, "drifts", 0.12)]
-    assert headline.decision(_read(tmp_path / "a", verdict))[0].startswith("The effect clears the threshold")
+    assert headline.decision(_read(tmp_path / "a", verdict))[0].startswith("The claim held and every guard held")
     verdict.update(verdict="invalid", because=[{"code": "not_steady", "text": "no steady state: …"}])
     found = _read(tmp_path / "b", verdict)
     assert headline.decision(found)[-1] == (

@@ -330,3 +330,8 @@ def test_a_cold_start_may_claim_its_own_metrics(tmp_path: Path) -> None:
     base = GOOD.replace("warmup: 0.5 s, ", "")
     claim = "claim: {metric: first.ttft, must_rise_by: , must_fall_by: 20%, at: [50 req/s]}\n"
     assert resolved(tmp_path, COLD + claim, base=base)["claim"]["metric"] == "first.ttft"
+
+
+def test_a_claim_at_some_load_names_every_load_and_its_scope(tmp_path: Path) -> None:
+    found = resolved(tmp_path, f"{GOOD}\nclaim: {{at: some_load}}\n")
+    assert (found["claim"]["scope"], found["claim"]["at"]) == ("some_load", [20.0, 50.0])

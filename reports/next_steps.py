@@ -1,0 +1,50 @@
+"""What the reader does next, what the change cost and what stays unknown: the lines under an ab report's verdict.
+
+What to do is the analysis's text; cost and unknowns are its rows in words.
+"""
+
+from __future__ import annotations
+
+from . import wording
+from .guard_words import as_change
+from .read import Bundle, Json
+
+
+def is_unknown(condition: Json) -> bool:
+    """Whether nobody could say what this condition was."""
+    value = condition.get("value")
+    return condition.get("source") == "unknown" or (isinstance(value, dict) and set(value) == {"unknown"})
+
+
+def what_next(bundle: Bundle) -> tuple[str, ...]:
+    """The step, the cost by the guards and the unknown conditions; a line that has nothing to say is left out."""
+    lines = (str(bundle.result["next"]["text"]), _cost(bundle), _unknown(bundle))
+    return tuple(line for line in lines if line)
+
+
+def _cost(bundle: Bundle) -> str:
+    guards: list[Json] = bundle.result.get("guards") or []
+    if not guards or bundle.result["verdict"] == "invalid":
+        return ""
+    return f"What it cost, by the guards: {wording.shortened([_guard(bundle, guard) for guard in guards])}."
+
+
+def _guard(bundle: Bundle, guard: Json) -> str:
+    """ "tpot.p50 at 12 req/s +0.40%, one-sided 95% bound +0.70% (pass)"."""
+    where = f"{wording.of(guard['metric'], guard.get('population'))} at {wording.load(guard['load'], bundle.load_unit)}"
+    unit = wording.metric_unit(guard["metric"])
+    scale = guard.get("scale") or ("log" if guard["margin"].get("scale") == "relative" else "difference")
+    change, bound = as_change(guard, "change", "mean", scale), as_change(guard, "change_bound", "bound", scale)
+    if change is None or bound is None:
+        return f"{where} {wording.undefined(guard.get('reason'))}"
+    beside = [d for d in (change, bound, guard.get("limit")) if d is not None]
+    shown = [wording.effect(d, scale, unit, None, beside) for d in (change, bound)]
+    return f"{where} {shown[0]}, one-sided {bundle.confidence} bound {shown[1]} ({guard['word']})"
+
+
+def _unknown(bundle: Bundle) -> str:
+    conditions: list[Json] = bundle.result.get("conditions") or []
+    names = [str(condition["name"]) for condition in conditions if is_unknown(condition)]
+    if not names:
+        return ""
+    return f"Unknown, {len(names)} of {wording.count(len(conditions), 'condition')}: {wording.shortened(names)}."
