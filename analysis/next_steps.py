@@ -132,6 +132,11 @@ def _repair(reading: Reading, found: Verdict) -> str:
             f"{text} Declare a longer warm-up or a lower load in a new card; past saturation, do not declare the load "
             "steady."
         )
+    if found.findings[0].code == "biased":
+        return (
+            f"{text} Find what makes the baseline differ from itself (what comes before its cells, a neighbour, a cache "
+            "that one run warms for the other), mend it, and run a new card."
+        )
     failed: dict[str, str] = {}
     for _, checks in reading.checked():
         failed |= {result.check.name: result.check.advice for result in checks if not result.passed}

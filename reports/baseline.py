@@ -8,8 +8,9 @@ from . import charts, wording
 from .document import Block, Bullets, Cell, Document, Figure, Paragraph, Section, section, table
 from .headline import check_value, observed, short_digest
 from .knee import knee_sections
+from .next_steps import is_unknown
 from .populations import population_sections
-from .procedure import blocks_section, check_section, conditions_section, identity_section, is_unknown, validity_section
+from .procedure import blocks_section, check_section, conditions_section, identity_section, validity_section
 from .read import Bundle, Json
 from .service import attribution_section, latency_section
 from .start import is_cold_start, start_sections, start_sentence
