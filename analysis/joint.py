@@ -62,7 +62,7 @@ def joint(question: Record) -> Record:
     Answer: `parts`, each with its `spread` as planned with, `smallest_detectable` (beyond the threshold, on the d
     scale), `smallest_effect` (with the threshold, in its own scale; claims only) and `power`; `joint` {power, lower,
     upper}, which is of all parts if `complete`, else of the known ones (then nothing more than `upper` is certain);
-    `blocks_needed` and `seconds_needed` for the chance wanted; null, with a `reason`, where unknown.
+    `blocks_needed`, `power_needed` (with them) and `seconds_needed` for the chance wanted; null, with a `reason`, where unknown.
     """
     where = "power question"
     blocks, confidence = int(need(question, "blocks", int, where)), float(question.get("confidence", 0.95))
@@ -78,16 +78,16 @@ def joint(question: Record) -> Record:
         "parts": [_row(part, blocks, wanted) for part in (*claims, *guards)],
         "joint": None if found is None else dict(zip(("power", "lower", "upper"), found, strict=True)),
         "complete": all(part.chance(blocks) is not None for part in (*claims, *guards)),
-        "blocks_needed": None, "seconds_needed": None, "reason": _reason(claim, claims, guards),
+        "blocks_needed": None, "power_needed": None, "seconds_needed": None, "reason": _reason(claim, claims, guards),
     }  # fmt: skip
     if found is None:
         return out
     needed = fewest_blocks(lambda n: (_joint(claim, claims, guards, n) or found)[0] >= wanted)
-    seconds = question.get("seconds_a_block")
-    out |= {"blocks_needed": needed, "seconds_needed": None if None in (needed, seconds) else needed * float(seconds)}
     if needed is None:
-        out["reason"] = "no number of blocks up to 1,000 gives the chance wanted"
-    return out
+        return out | {"reason": "no number of blocks up to 1,000 gives the chance wanted"}
+    seconds, then = question.get("seconds_a_block"), _joint(claim, claims, guards, needed)
+    out |= {"blocks_needed": needed, "power_needed": None if then is None else then[0]}
+    return out | {"seconds_needed": None if seconds is None else needed * float(seconds)}
 
 
 def _joint(

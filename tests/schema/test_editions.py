@@ -30,6 +30,7 @@ def test_the_later_keys() -> None:
         ("workload", "test"), ("validity", "steady_state"),
         ("system", "model", "tokenizer_config"), ("system", "model", "chat_template"),
         ("claim", "population"), ("guards", ANY, "population"),
+        ("power", "override"), ("power", "spread", "from"),
     }  # fmt: skip
     for path in later_keys():
         schema = card_schema()
