@@ -22,8 +22,8 @@ from .records import BundleError, Record, need
 
 @dataclass(frozen=True)
 class Part:
-    """One statement at one load. `distance`: how far the true change lies on the good side of the limit, on the d scale;
-    None where no effect is expected. `spread`: what is planned with; None where unknown, with the reason."""
+    """One statement at one load. `distance`: how far the true change lies on the good side of the limit, on the d
+    scale; None where no effect is expected. `spread`: what is planned with; None where unknown, with the reason."""
 
     row: Record
     distance: float | None
@@ -62,7 +62,8 @@ def joint(question: Record) -> Record:
     Answer: `parts`, each with its `spread` as planned with, `smallest_detectable` (beyond the threshold, on the d
     scale), `smallest_effect` (with the threshold, in its own scale; claims only) and `power`; `joint` {power, lower,
     upper}, which is of all parts if `complete`, else of the known ones (then nothing more than `upper` is certain);
-    `blocks_needed`, `power_needed` (with them) and `seconds_needed` for the chance wanted; null, with a `reason`, where unknown.
+    `blocks_needed`, `power_needed` (with them) and `seconds_needed` for the chance wanted; null, with a `reason`, where
+    unknown.
     """
     where = "power question"
     blocks, confidence = int(need(question, "blocks", int, where)), float(question.get("confidence", 0.95))

@@ -1,8 +1,8 @@
 """A pilot's bundle -> pilot.json: what the next plan needs, and no verdict word.
 
-Of the claim and of each guard at each of its loads: the differences between the arms, block by block, on the scale that
-the verdict would use, their mean and standard deviation. Of the baseline at each load: how near the claim's metric is to
-its ceiling. Of the whole: the seconds that a block takes, server starts included.
+Of the claim and of each guard at each of its loads: the differences between the arms, block by block, on the scale
+that the verdict would use, their mean and standard deviation. Of the baseline at each load: how near the claim's metric
+is to its ceiling. Of the whole: the seconds that a block takes, server starts included.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def _baseline(reading: Reading, point: int) -> Record:
 
 
 def seconds_a_block(reading: Reading) -> float | None:
-    """Mean time from the end of one block's last cell to that of the next, by the attempt log; None in virtual time, and
-    where no block was run in one sitting."""
+    """Mean time from the end of one block's last cell to that of the next, by the attempt log; None in virtual time,
+    and where no block was run in one sitting."""
     log = reading.bundle.log
     if any(line.get("virtual") for line in log):
         return None

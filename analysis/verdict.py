@@ -14,6 +14,7 @@ from .decide import decide
 from .evidence import judge_evidence
 from .guards import GuardResult, adjust, guard, undefined
 from .metrics import ALL_METRICS
+from .planned_power import flags, planned_power
 from .population_effects import changes, reversal_rows, reversals
 from .population_effects import effect_rows as population_effect_rows
 from .population_rows import population_rows
@@ -41,7 +42,7 @@ def verdict(reading: Reading) -> Record:
     found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads)
     apart = _populations(reading)
     turned = [row["text"] for row in apart.get("population_reversals", [])]
-    metric = ALL_METRICS[claim["metric"]]
+    metric, power = ALL_METRICS[claim["metric"]], planned_power(card)
     named = {key: claim[key] for key in ("metric", "direction", "threshold", "scope", "at")}
     named |= {} if claim.get("population") is None else {"population": claim["population"]}
     document: dict[str, Any] = {
@@ -51,6 +52,8 @@ def verdict(reading: Reading) -> Record:
         "because": [{"code": finding.code, "text": finding.text} for finding in found.findings],
         "sentence": sentence(reading, found, effects, guards, evidence, turned),
         "claim": {**named, "unit": metric.unit, "better": metric.better, "confidence": confidence},
+        "power": power,
+        "flags": flags(power),
         "effects": effect_rows(effects, claim["metric"], confidence),
         "guards": guards,
         "evidence": evidence,

@@ -66,9 +66,9 @@ def prospects(plan: Plan) -> Prospects | None:
     if isinstance(spread, dict):
         pilot, source = spread["from"], "pilot"
     else:
-        source = None if spread is None else "declared"
+        source = "" if spread is None else "declared"
     virtual, why = (None, "a pilot was run") if pilot else in_virtual_time(plan)
-    if source is None:
+    if not source:
         # Nothing to compute: do not start a process to hear so.
         power: dict[str, Any] = {"joint": None, "reason": "the spread of the A/B differences is not known"}
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,7 +20,8 @@ _BASELINE = ("load", "attainment", "share_of_ceiling")
 def read_pilot(data: bytes) -> dict[str, Any]:
     """The pilot's numbers: `differences` of the claim and each guard at each load, the `baseline` at each load,
     `seconds_a_block`, and, to compare with the card, what `matters`. Raises FileError."""
-    document = json_document(data)
+    json_document(data)  # with the places of its faults; its numbers are decimals
+    document = json.loads(data.decode("utf-8-sig"))
     if not isinstance(document, dict) or "pilot_version" not in document:
         raise FileError(show(document), "the pilot.json that `benchcard run CARD --pilot` wrote", line=1)
     if document["pilot_version"] != PILOT_VERSION:

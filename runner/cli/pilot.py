@@ -1,4 +1,4 @@
-"""What a pilot found, for people: spreads, joint chance, blocks and hours, reach, and the lines to paste. No verdict."""
+"""What a pilot found, for people: spreads, joint chance, blocks and hours, reach, the lines to paste. No verdict."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def require_ab(card: dict[str, Any], source: Path) -> None:
 
 
 def pilot_text(bundle: Bundle, source: Path | None = None) -> str:
-    """The text of a finished pilot; `source` is the card's file, to which the pasted path is relative."""
+    """The text of a finished pilot; `source` is the card's file, to which the pasted path is relative (without it, to where the command runs)."""
     card, found = read_json(bundle.resolved), read_json(bundle.result())
-    path = os.path.relpath(bundle.result(), source.resolve().parent) if source else str(bundle.result())
+    path = os.path.relpath(bundle.result(), source.resolve().parent if source else None)
     lines = [f"pilot: {found['blocks_used']} of 3 blocks; no verdict, and its data enter none"]
     lines += [_spread_line(card, row) for row in found["differences"]]
     lines += [_baseline_line(card, row) for row in found["baseline"] if any(x is not None for x in row["attainment"])]
@@ -42,10 +42,8 @@ def pilot_text(bundle: Bundle, source: Path | None = None) -> str:
     threshold = card["claim"]["threshold"]
     expect = "…" if not declared else format_quantity("change", threshold | {"value": declared["expect"]})
     chance = format_quantity("fraction", declared.get("chance") or 0.8)
-    lines += [
-        "To plan with it, on the card:",
-        f"power: {{expect: {expect}, chance: {chance}, spread: {{from: {path}}}}}",
-    ]
+    pasted = f"power: {{expect: {expect}, chance: {chance}, spread: {{from: {path}}}}}"
+    lines += ["To plan with it, on the card:" if source else "To plan with it, on a card in this folder:", pasted]
     return "\n".join(lines)
 
 
@@ -56,7 +54,8 @@ def _spread_line(card: dict[str, Any], row: dict[str, Any]) -> str:
         return f"{what}: no spread: {row['reason']}"
     change = math.expm1(row["mean"]) * 100 if row["scale"] == "log" else row["mean"] * 100
     unit = "%" if row["scale"] == "log" else " pt"
-    return f"{what}: differences {change:+.1f}{unit} on average, spread {row['stdev'] * 100:.2f}{unit}, {row['blocks']} blocks"
+    spread = f"spread {row['stdev'] * 100:.2f}{unit}, {row['blocks']} blocks"
+    return f"{what}: differences {change:+.1f}{unit} on average, {spread}"
 
 
 def _baseline_line(card: dict[str, Any], row: dict[str, Any]) -> str:

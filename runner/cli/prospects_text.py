@@ -71,7 +71,8 @@ def _part_line(card: dict[str, Any], part: dict[str, Any], blocks: int, wanted: 
     if part["spread_df"]:
         spread = f"{spread} (upper 80% bound of {part['estimate']:.2%} from {part['spread_df'] + 1} blocks)"
     if part["kind"] == "guard":
-        return f"{_kind(part)} {what}: spread {spread}; passes with chance {_chance(part['power'])} if its true change is 0"
+        passes = f"passes with chance {_chance(part['power'])} if its true change is 0"
+        return f"{_kind(part)} {what}: spread {spread}; {passes}"
     detects = f"{blocks} blocks detect {part['smallest_effect']:.1%} with chance {wanted:.0%}, threshold included"
     chance = "" if part["power"] is None else f"; chance at the expected effect {_chance(part['power'])}"
     return f"{_kind(part)} {what}: {'declared ' if source == 'declared' else ''}spread {spread}; {detects}{chance}"
@@ -96,7 +97,8 @@ def virtual_lines(card: dict[str, Any], found: Prospects) -> list[str]:
         else:
             change = math.expm1(row["mean"]) if row["scale"] == "log" else row["mean"]
             unit = "" if row["scale"] == "log" else " pt"
-            text += f"{row['metric']} {change * 100:+.1f}{unit or '%'}, spread {row['stdev']:.2%} over {row['blocks']} blocks"
+            text += f"{row['metric']} {change * 100:+.1f}{unit or '%'}"
+            text += f", spread {row['stdev']:.2%} over {row['blocks']} blocks"
         known = [share for share in at["attainment"] if share is not None]
         if known:
             text += f"; the baseline met its objectives in {sum(known) / len(known):.1%}"

@@ -32,8 +32,8 @@ def out_of_reach(card: dict[str, Any], found: dict[str, Any], source: str) -> li
     guards = [row for row in found["differences"] if row["kind"] == "guard" and _undefined(row)]
     return stuck + [
         OutOfReach(
-            f"the guard on {row['metric']} at {_load(card, row['load'])} can never pass: in {source} it was undefined in "
-            f"every block ({row['reason']}), and a claim needs every guard",
+            f"the guard on {row['metric']} at {_load(card, row['load'])} can never pass: in {source} it was undefined "
+            f"in every block ({row['reason']}), and a claim needs every guard",
             "guard a metric that this workload has",
         )
         for row in guards
@@ -79,15 +79,15 @@ def _claim(card: dict[str, Any], row: dict[str, Any], baseline: list[dict[str, A
         return _ceiling(card, row, baseline, source)
     if threshold["scale"] == "relative" and not any(values):
         return OutOfReach(
-            f"the claim is out of reach at {at}: in {source} {metric} of the baseline was 0 in every block, and nothing "
-            "can fall below that",
+            f"the claim is out of reach at {at}: in {source} {metric} of the baseline was 0 in every block, and "
+            "nothing can fall below that",
             "claim at a higher load, or another metric",
         )
     if threshold["scale"] != "relative" and sum(values) / len(values) <= threshold["value"]:
         seen = format_quantity("change", {"value": _rounded(sum(values) / len(values)), "scale": "points"})
         return OutOfReach(
-            f"the claim is out of reach at {at}: in {source} {metric} of the baseline was {seen} on average, so it cannot "
-            f"fall by more than {wanted}",
+            f"the claim is out of reach at {at}: in {source} {metric} of the baseline was {seen} on average, so it "
+            f"cannot fall by more than {wanted}",
             "claim at a higher load, or a smaller fall",
         )
     return None
@@ -107,8 +107,8 @@ def _ceiling(
     )
     what = "answered" if claim["metric"] == "request_throughput" else "met every objective in"
     seen = (
-        f"the claim is out of reach at {at}: in {source} the baseline already {what} {_range(here['share_of_ceiling'])} "
-        f"of the requests, so {claim['metric']} can rise by {most} at most, and must rise by more than {wanted}"
+        f"the claim is out of reach at {at}: in {source} the baseline already {what} "
+        f"{_range(here['share_of_ceiling'])} of the requests, so {claim['metric']} can rise by {most} at most, and must rise by more than {wanted}"
     )
     expect = (card["power"] or {}).get("expect") or claim["threshold"]["value"]
     others = [
