@@ -76,7 +76,9 @@ def prospects(plan: Plan) -> Prospects | None:
     seen = pilot or virtual
     named = "the pilot" if pilot else "virtual time"
     reach = [] if seen is None else out_of_reach(card, seen, named)
-    return Prospects(source, power, virtual, why, reach, float(declared.get("chance") or 0.8), declared.get("override"))
+    return Prospects(
+        source or None, power, virtual, why, reach, float(declared.get("chance") or 0.8), declared.get("override")
+    )
 
 
 def ask(asked: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,8 @@ def require_ab(card: dict[str, Any], source: Path) -> None:
 
 
 def pilot_text(bundle: Bundle, source: Path | None = None) -> str:
-    """The text of a finished pilot; `source` is the card's file, to which the pasted path is relative (without it, to where the command runs)."""
+    """The text of a finished pilot; the pasted path is relative to `source`, the card's file (without it, to where the
+    command runs)."""
     card, found = read_json(bundle.resolved), read_json(bundle.result())
     path = os.path.relpath(bundle.result(), source.resolve().parent if source else None)
     lines = [f"pilot: {found['blocks_used']} of 3 blocks; no verdict, and its data enter none"]

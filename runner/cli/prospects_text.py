@@ -50,16 +50,23 @@ def power_lines(card: dict[str, Any], power: dict[str, Any], source: str) -> lis
         lines.append(
             f"  without {', '.join(unknown)}, whose spread is not known: it is at most {_chance(joint['upper'])}"
         )
-    lines.append("  " + needed_text(power))
+    lines.append("  " + needed_text(power, source))
     return lines
 
 
-def needed_text(power: dict[str, Any]) -> str:
-    """How many blocks give the chance wanted, and what they take."""
+def needed_text(power: dict[str, Any], source: str) -> str:
+    """How many blocks give the chance wanted, and how long they take (server starts are in a pilot's time alone)."""
     if power["blocks_needed"] is None:
         return f"no number of blocks up to 1,000 gives {power['wanted_power']:.0%}"
     blocks = f"{power['blocks_needed']} blocks give {_chance(power['power_needed'])}"
-    return blocks + ("" if power["seconds_needed"] is None else f" (about {people_time(power['seconds_needed'])})")
+    return blocks + _time_text(power, source)
+
+
+def _time_text(power: dict[str, Any], source: str) -> str:
+    if power["seconds_needed"] is None:
+        return ""
+    starts = "" if source == "pilot" else "; server starts come on top"
+    return f" (about {people_time(power['seconds_needed'])}{starts})"
 
 
 def _part_line(card: dict[str, Any], part: dict[str, Any], blocks: int, wanted: float, source: str) -> str:
@@ -112,7 +119,7 @@ def require_answerable(card: dict[str, Any], found: Prospects | None) -> None:
         return
     texts = [f"{one.seen}. What would mend it: {one.mend}" for one in found.reach]
     if found.falls_short:
-        texts.append(_short_text(card, found.power))
+        texts.append(_short_text(found.power, found.source or ""))
     if texts:
         way_out = 'Or say on the card why to run it all the same: power: {override: "why", …}; the verdict will say so'
         raise InputError(
@@ -120,19 +127,16 @@ def require_answerable(card: dict[str, Any], found: Prospects | None) -> None:
         )
 
 
-def _short_text(card: dict[str, Any], power: dict[str, Any]) -> str:
+def _short_text(power: dict[str, Any], source: str) -> str:
     joint, wanted = power["joint"], power["wanted_power"]
     least = joint["power"] if power["complete"] else joint["upper"]
     most = "" if power["complete"] else "at most "
-    text = (
-        f"the joint chance is {most}{_chance(least)}, and power.chance is {wanted:.0%}: {power['blocks']} blocks give "
-    )
+    text = f"the joint chance is too small: power.chance is {wanted:.0%}, and {power['blocks']} blocks give "
     text += f"{most}{_chance(least)}"
     if power["blocks_needed"] is None:
         return text + "; no number of blocks up to 1,000 would do: less spread, or a threshold farther from the effect"
     text += f"; {power['blocks_needed']} blocks would give {_chance(power['power_needed'])}: "
-    took = "" if power["seconds_needed"] is None else f" (about {people_time(power['seconds_needed'])})"
-    return f"{text}method.blocks: {power['blocks_needed']}{took}"
+    return f"{text}method.blocks: {power['blocks_needed']}{_time_text(power, source)}"
 
 
 def _chance(value: float) -> str:

@@ -153,7 +153,8 @@ def make_plan(
     """Card + seed -> every cell in order and every request: pure, and the same on any machine.
 
     `seed` overrides the card's (a second day, a pilot); `seed_source` says so in plan.json. `inputs`: the files
-    that the card names. Raises InputError for what cannot be planned: recorded requests that do not suffice, prompts too long.
+    that the card names. Raises InputError for what cannot be planned: recorded requests that do not suffice, prompts
+    too long.
     """
     actual_seed = card["method"]["seed"] if seed is None else seed
     blocks = plan_blocks(_of_a_pilot(card) if seed_source == PILOT else card, actual_seed)

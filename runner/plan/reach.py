@@ -108,7 +108,8 @@ def _ceiling(
     what = "answered" if claim["metric"] == "request_throughput" else "met every objective in"
     seen = (
         f"the claim is out of reach at {at}: in {source} the baseline already {what} "
-        f"{_range(here['share_of_ceiling'])} of the requests, so {claim['metric']} can rise by {most} at most, and must rise by more than {wanted}"
+        f"{_range(here['share_of_ceiling'])} of the requests, so {claim['metric']} can rise by {most} "
+        f"at most, and must rise by more than {wanted}"
     )
     expect = (card["power"] or {}).get("expect") or claim["threshold"]["value"]
     others = [
