@@ -34,6 +34,9 @@ def power(distance: float, spread: float, blocks: int, confidence: float = 0.95)
 def _detectable_in_spreads(blocks: int, confidence: float, wanted: float) -> float:
     from scipy import optimize
 
+    if wanted <= (1 - confidence) / 2:
+        return 0.0  # a chance that the test has on the threshold itself
+
     return float(optimize.brentq(lambda x: power(x, 1.0, blocks, confidence) - wanted, 1e-6, 1e4, xtol=1e-12))
 
 

@@ -12,7 +12,7 @@ from benchcard.analysis.joint import at_least_one, joint, together
 from benchcard.analysis.planned_power import condition_rows, planned_power
 from benchcard.analysis.power import power
 from benchcard.analysis.records import BundleError
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .bundles import process
@@ -127,6 +127,7 @@ def test_products_lie_within_the_bounds(chances: list[float]) -> None:
     assert at_least_one(chances)[1] == max(chances)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.floats(0.005, 0.2), st.floats(0.005, 0.2), st.integers(6, 60))
 def test_more_blocks_never_hurt(claim: float, guard: float, blocks: int) -> None:
     few, more = (ask([claim], [guard], blocks=n)["joint"]["power"] for n in (blocks, blocks + 1))
