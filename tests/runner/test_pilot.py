@@ -149,8 +149,8 @@ def test_a_claim_out_of_reach_is_refused_by_virtual_time(pilot: Path) -> None:
     assert error == (
         "error: the experiment cannot answer:\n"
         "  - the claim is out of reach at 40 req/s: in virtual time the baseline already met every objective in 100.0% "
-        "of the requests, so goodput can rise by 0% at most, and must rise by more than 2%. What would mend it: a higher "
-        "load, tighter objectives\n"
+        "of the requests, so goodput can rise by 0% at most, and must rise by more than 2%. What would mend it: a "
+        "higher load, tighter objectives\n"
         'Or say on the card why to run it all the same: power: {override: "why", …}; the verdict will say so\n'
     )
 
