@@ -3,6 +3,7 @@
     python -m benchcard.analysis verdict BUNDLE [--out DIR]
     python -m benchcard.analysis compare DAY1 DAY2 --out FILE
     python -m benchcard.analysis check BUNDLE < cell ids, a line each > answers, a line each
+    python -m benchcard.analysis pilot BUNDLE [--out DIR]
     python -m benchcard.analysis power < question.json > answer.json
 
 Exit codes: 0 done · 2 bad input, one line on stderr · 4 a bug in the analysis.
@@ -42,6 +43,16 @@ def _verdict(arguments: argparse.Namespace) -> None:
     write_series(reading, folder / "series", goodput=all_have_objectives(bundle.card))
 
 
+def _pilot(arguments: argparse.Namespace) -> None:
+    from . import output
+    from .cells import read_cells
+    from .pilot import pilot
+    from .read import read_bundle
+
+    reading = read_cells(read_bundle(arguments.bundle))
+    output.write((arguments.out or arguments.bundle) / "pilot.json", pilot(reading))
+
+
 def _compare(arguments: argparse.Namespace) -> None:
     from . import output
     from .compare import compare
@@ -77,6 +88,10 @@ def parser() -> argparse.ArgumentParser:
     verdict.add_argument("bundle", type=Path)
     verdict.add_argument("--out", type=Path, help="write into this directory instead of the run's")
     verdict.set_defaults(run=_verdict)
+    pilot = commands.add_parser("pilot", help="what a pilot found: spreads, no verdict")
+    pilot.add_argument("bundle", type=Path)
+    pilot.add_argument("--out", type=Path, help="write into this directory instead of the run's")
+    pilot.set_defaults(run=_pilot)
     compare = commands.add_parser("compare", help="put two days of one card side by side")
     compare.add_argument("day1", type=Path)
     compare.add_argument("day2", type=Path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from . import aa, reuse, start_words, steady_loads, turns, wording
+from . import aa, planned_power, reuse, start_words, steady_loads, turns, wording
 from .card import ARMS
 from .cells import Reading
 from .instrument import measuring_client
@@ -68,8 +68,8 @@ def conditions(reading: Reading) -> list[Record]:
     if bundle.plan.get("seed_source") == "second_day":
         rows.append(_row("seed", f"{bundle.plan['seed']}, drawn for a second day", "observed"))
     rows += [_row("confounded", name) for name in confounded(bundle)]
-    if card["kind"] == "ab" and not card.get("power"):
-        rows.append(_row("power", "the spread was not known when this was planned", "unknown"))
+    if card["kind"] == "ab":
+        rows += [_row(*found) for found in planned_power.condition_rows(card)]
     return rows
 
 

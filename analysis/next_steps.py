@@ -134,8 +134,8 @@ def _repair(reading: Reading, found: Verdict) -> str:
         )
     if found.findings[0].code == "biased":
         return (
-            f"{text} Find what makes the baseline differ from itself (what comes before its cells, a neighbour, a cache "
-            "that one run warms for the other), mend it, and run a new card."
+            f"{text} Find what makes the baseline differ from itself (what comes before its cells, a neighbour, a "
+            "cache that one run warms for the other), mend it, and run a new card."
         )
     failed: dict[str, str] = {}
     for _, checks in reading.checked():

@@ -9,6 +9,7 @@ df)). All effects are on the d scale (log ratios, or differences in points).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from .effect import MIN_BLOCKS, log_threshold, t_quantile
 from .records import BundleError, need
 
 POWER = 0.8
-_MAX_BLOCKS = 1000
+MAX_BLOCKS = 1000
 
 
 def power(distance: float, spread: float, blocks: int, confidence: float = 0.95) -> float:
@@ -32,6 +33,9 @@ def power(distance: float, spread: float, blocks: int, confidence: float = 0.95)
 @lru_cache(maxsize=256)
 def _detectable_in_spreads(blocks: int, confidence: float, wanted: float) -> float:
     from scipy import optimize
+
+    if wanted <= (1 - confidence) / 2:
+        return 0.0  # a chance that the test has on the threshold itself
 
     return float(optimize.brentq(lambda x: power(x, 1.0, blocks, confidence) - wanted, 1e-6, 1e4, xtol=1e-12))
 
@@ -52,15 +56,17 @@ def blocks_needed(distance: float, spread: float, confidence: float = 0.95, want
     """The fewest blocks (≥ 6) with power `wanted` at a true distance beyond the threshold; None above 1,000."""
     if distance <= 0:
         return None
-    low, high = MIN_BLOCKS, _MAX_BLOCKS
-    if power(distance, spread, high, confidence) < wanted:
+    return fewest_blocks(lambda blocks: power(distance, spread, blocks, confidence) >= wanted)
+
+
+def fewest_blocks(reaches: Callable[[int], bool]) -> int | None:
+    """The fewest blocks (≥ 6) for which something that grows with them is reached; None above 1,000."""
+    low, high = MIN_BLOCKS, MAX_BLOCKS
+    if not reaches(high):
         return None
     while low < high:
         middle = (low + high) // 2
-        if power(distance, spread, middle, confidence) >= wanted:
-            high = middle
-        else:
-            low = middle + 1
+        low, high = (low, middle) if reaches(middle) else (middle + 1, high)
     return low
 
 
@@ -72,7 +78,13 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     expected, in the threshold's scale) and `confidence`, `power`. Answer: `spread` used, `smallest_detectable`
     (distance beyond the threshold on the d scale), `smallest_effect` (that effect with the threshold, in the
     threshold's own scale), `power` at `expect`, `blocks_needed` for it; null beside a `reason` where unknown.
+
+    A question that holds a `claim` is about a whole card: `joint.joint` answers it.
     """
+    if "claim" in question:
+        from .joint import joint
+
+        return joint(question)
     where = "power question"
     blocks = int(need(question, "blocks", int, where))
     confidence, wanted = float(question.get("confidence", 0.95)), float(question.get("power", POWER))

@@ -18,6 +18,7 @@ from .knee import knee_rows
 from .latency import latency_rows, objective_rows
 from .metrics import ALL_METRICS
 from .next_steps import next_step
+from .planned_power import flags, planned_power
 from .population_effects import changes, reversal_rows, reversals
 from .population_effects import effect_rows as population_effect_rows
 from .population_rows import population_rows
@@ -49,7 +50,7 @@ def verdict(reading: Reading) -> Record:
     found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads, gates, itself)
     apart = _populations(reading)
     turned = [row["text"] for row in apart.get("population_reversals", [])]
-    metric = ALL_METRICS[claim["metric"]]
+    metric, power = ALL_METRICS[claim["metric"]], planned_power(card)
     named = {key: claim[key] for key in ("metric", "direction", "threshold", "scope", "at")}
     named |= {} if claim.get("population") is None else {"population": claim["population"]}
     document: dict[str, Any] = {
@@ -60,6 +61,8 @@ def verdict(reading: Reading) -> Record:
         "sentence": sentence(reading, found, effects, guards, evidence, turned),
         "next": next_step(reading, found, effects, guards),
         "claim": {**named, "unit": metric.unit, "better": metric.better, "confidence": confidence},
+        "power": power,
+        "flags": flags(power),
         "effects": effect_rows(effects, claim["metric"], confidence),
         "guards": guards,
         **({"gates": gates} if gates else {}),

@@ -167,12 +167,29 @@ def _condition_value(bundle: Bundle, condition: Json) -> str:
     return f"{text} for this verdict; {other} (below: {found.get('word', 'unknown')})"
 
 
+def _power_text(bundle: Bundle) -> str:
+    """What was known of the power beforehand; nothing in verdicts from before it was said."""
+    power: Json | None = bundle.result.get("power")
+    if power is None:
+        return ""
+    if not power.get("known"):
+        text = f" Power unknown: {power.get('reason')}."
+    else:
+        whence = "as declared" if power.get("spread_source") == "declared" else "from a pilot"
+        text = f" Planned with a spread of {power['spread']:.2%} ({whence})"
+        chance = power.get("joint_chance")
+        text += "." if chance is None else f", for a joint chance of {chance:.0%} at the effect expected."
+    override = power.get("override")
+    return text if override is None else f"{text} Run in spite of a plan that could fall short: {override}"
+
+
 def conditions_section(bundle: Bundle) -> Section:
     """The conditions under which the result holds: all of them, the unknown ones marked."""
     conditions: list[Json] = bundle.result.get("conditions") or []
     unknown = sum(is_unknown(condition) for condition in conditions)
     what = "verdict" if bundle.kind == "ab" else "result"
-    intro = Paragraph(f"The {what} holds under these conditions only. {unknown} of {len(conditions)} unknown.")
+    power = _power_text(bundle)
+    intro = Paragraph(f"The {what} holds under these conditions only. {unknown} of {len(conditions)} unknown.{power}")
     rows: list[list[Cell | str]] = [
         [
             condition["name"],

@@ -16,7 +16,15 @@ from ..schema.versions import MANIFEST_VERSION, PLAN_VERSION, require_version
 from .files import read_json, write_bytes, write_json
 
 #: files made from the evidence; everything else in a bundle is evidence
-DERIVED = ("verdict.json", "inference_baseline.json", "REPORT.md", "report.html", "reproduction.json", "series/")
+DERIVED = (
+    "verdict.json",
+    "inference_baseline.json",
+    "pilot.json",
+    "REPORT.md",
+    "report.html",
+    "reproduction.json",
+    "series/",
+)
 
 #: kinds of a cell's telemetry; `start` where starts are what the card measures (workload.test: cold_start)
 TELEMETRY = ("client", "server", "start")
@@ -79,8 +87,20 @@ class Bundle:
         """The instrument's certificate of a sitting, counted from 1."""
         return self.root / "instrument" / f"{number}.json"
 
+    @property
+    def is_pilot(self) -> bool:
+        """Whether it is a pilot: it has no verdict, and its data enter none."""
+        return bool(read_json(self.plan).get("pilot"))
+
+    @property
+    def analysis_command(self) -> str:
+        """What the analysis is asked to make of it."""
+        return "pilot" if self.is_pilot else "verdict"
+
     def result(self) -> Path:
-        """verdict.json, or inference_baseline.json for a baseline card."""
+        """verdict.json; inference_baseline.json for a baseline card, pilot.json for a pilot."""
+        if self.is_pilot:
+            return self.root / "pilot.json"
         kind = read_json(self.resolved)["kind"]
         return self.root / ("inference_baseline.json" if kind == "baseline" else "verdict.json")
 
@@ -104,10 +124,10 @@ def open_bundle(path: Path) -> Bundle:
     return bundle
 
 
-def new_bundle(out: Path, card_id: str, card_digest: str) -> Bundle:
-    """An empty bundle runs/<card id>/<UTC start>-<card digest, 8 hex>/."""
+def new_bundle(out: Path, card_id: str, card_digest: str, mark: str = "") -> Bundle:
+    """An empty bundle runs/<card id>/<UTC start>-<card digest, 8 hex><mark>/."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    root = out / card_id / f"{stamp}-{card_digest.removeprefix('sha256:')[:8]}"
+    root = out / card_id / f"{stamp}-{card_digest.removeprefix('sha256:')[:8]}{mark}"
     try:
         root.mkdir(parents=True)
         for folder in ("plan", "events", "telemetry", "identity", "instrument", "logs", "analysis"):

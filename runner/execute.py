@@ -81,6 +81,7 @@ class Execution:
                 card_digest=self.plan.card_digest,
                 plan_digest=self.plan.digest(),
                 revision=self.plan.card["analysis"]["revision"],
+                **({"pilot": True} if self.plan.is_pilot else {}),
                 **clock,
             )
             return

@@ -11,13 +11,14 @@ from typing import Any
 import yaml
 
 from .advice import advice
-from .defaults import fill, loads_of_a_trace
+from .defaults import Filled, fill, loads_of_a_trace
 from .digest import digest_json
 from .document import read_bytes, read_document
 from .errors import CardError, InputError, Problem
 from .inputs import Inputs, read_inputs
 from .node import Node, empty_values, merge
 from .phrase import show
+from .pilot import pilot_of_another
 from .resolve import resolve
 from .rules import broken_rules
 from .structure import card_schema, normalise, violations
@@ -69,12 +70,27 @@ def load_card(
     if installed_revision is not None and filled.values["analysis"]["revision"] == "installed":
         filled.values["analysis"]["revision"] = installed_revision
     resolved = resolve(filled)
+    _of_its_own_pilot(filled, resolved)
     text = data.decode("utf-8-sig")
     standalone = _standalone(root) if "extends" in root.mapping else text
     return Card(
         file, text, resolved, digest_json(resolved), filled.values, filled.sources, standalone, inputs,
         tuple(sorted(advice(filled))),
     )  # fmt: skip
+
+
+def _of_its_own_pilot(filled: Filled, resolved: dict[str, Any]) -> None:
+    """Refuse a spread from a pilot of another system or workload, naming the first difference. What the resolved card
+    keeps of the pilot is its numbers, not the card that it was of."""
+    spread = (resolved["power"] or {}).get("spread")
+    if not isinstance(spread, dict):
+        return
+    matters = spread["from"].pop("matters")
+    difference = pilot_of_another(matters, resolved, filled.on_card)
+    if difference is not None:
+        wanted = "a pilot of this card's system, arms, workload and objectives: `benchcard run CARD --pilot`"
+        found = f"a pilot of another card: {difference}"
+        raise CardError([filled.problem(("power", "spread", "from"), found, wanted)])
 
 
 def _read(file: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Files that a card names beside itself: traces, recorded requests, length pairs, JSON Schemas.
+"""Files that a card names beside itself: traces, recorded requests, length pairs, JSON Schemas, pilots.
 
 Each is found, hashed and read when the card is, so that a fault in one is a located problem, and what is planned from
 it is what was hashed. The card that names a file decides the folder: a path is relative to it, and stays so where
@@ -23,6 +23,7 @@ from .defaults import Filled
 from .digest import digest_bytes
 from .errors import InputError, Problem
 from .phrase import KeyPath, show
+from .pilot import read_pilot
 from .recorded import Recorded, read_recorded
 from .structure import Schema, card_schema, child
 from .table import FileError, json_document
@@ -174,6 +175,8 @@ def _facts(
     """What the reader of a file found in it; None if it cannot be read: for a fault in it, which is a problem, or for
     want of a key beside it, which the card's rules say."""
     try:
+        if kind == "pilot":
+            return read_pilot(data)
         if kind == "json_schema":
             _require_json_schema(data)
             return {}

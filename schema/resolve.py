@@ -189,8 +189,6 @@ def _method(values: dict[str, Any], loads: list[float]) -> dict[str, Any]:
 
 
 def _power(values: dict[str, Any] | None) -> dict[str, Any] | None:
-    return (
-        None
-        if values is None
-        else {"expect": values["expect"]["value"], "chance": values["chance"], "spread": values["spread"]}
-    )
+    if values is None:
+        return None
+    return {"expect": values["expect"]["value"]} | {key: values[key] for key in ("chance", "spread", "override")}

@@ -9,7 +9,7 @@ CARD_VERSION = 1
 #: 2: workload.client.workers; validity.loop_lag_p99, client_starved, coalesced_chunks, client_error.
 #: 3: traces, recorded requests, length pairs, conversations, populations, structured output, warm caches, cold starts
 #: (workload), validity.cached_beyond_plan, validity.steady_state; system.model.tokenizer_config and chat_template.
-#: 4: analysis.attainment, method.aa.
+#: 4: analysis.attainment, method.aa, power.override, power.spread.from.
 CARD_EDITION = 4
 #: 1: first.
 PLAN_VERSION = 1

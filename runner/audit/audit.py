@@ -62,7 +62,7 @@ def audit(bundle: Bundle, render: Renderer | None, *, run_bundled_code: bool = F
 def _analyse_again(bundle: Bundle, folder: Path, run_bundled_code: bool) -> tuple[Path | None, str | None]:
     try:
         with pinned_analysis(bundle, run_bundled_code=run_bundled_code) as analysis:
-            analysis.run("verdict", str(bundle.root), "--out", str(folder))
+            analysis.run(bundle.analysis_command, str(bundle.root), "--out", str(folder))
         return folder, None
     except RevisionError:
         raise
@@ -71,6 +71,14 @@ def _analyse_again(bundle: Bundle, folder: Path, run_bundled_code: bool) -> tupl
 
 
 def _notes(context: Context) -> list[str]:
+    return [*_pilot_note(context), *_library_notes(context)]
+
+
+def _pilot_note(context: Context) -> list[str]:
+    return ["this is a pilot: it has no verdict, and its data enter none"] if context.bundle.is_pilot else []
+
+
+def _library_notes(context: Context) -> list[str]:
     try:
         then, now = context.result["libraries"], context.result_again["libraries"]
     except (ValueError, KeyError, OSError):

@@ -136,8 +136,8 @@ def plan(context: Context) -> Iterator[str]:
     for difference in _first(differences(context.plan_file, context.plan.as_json())):
         yield f"plan.json differs from the plan made again from card and seed: {difference}"
     source, seed, own = context.plan_file["seed_source"], context.plan_file["seed"], context.card["method"]["seed"]
-    if source not in ("card", "second_day"):
-        yield f"plan.json: seed_source {source!r}; there are card and second_day"
+    if source not in ("card", "second_day", "pilot"):
+        yield f"plan.json: seed_source {source!r}; there are card, second_day and pilot"
     elif (source == "card") != (seed == own):
         yield f"plan.json: seed {seed} from {source}; the card's is {own}"
     started = context.lines("run_started")
@@ -273,7 +273,7 @@ def _same_numbers(found: pl.DataFrame, wanted: pl.DataFrame) -> bool:
 
 def report(context: Context) -> Iterator[str]:
     """REPORT.md and report.html, rendered again from the verdict, are the ones in the bundle."""
-    if context.render is None:
+    if context.render is None or context.bundle.is_pilot:
         return
     with tempfile.TemporaryDirectory(prefix="benchcard-audit-") as folder:
         for path in context.render(context.bundle.root, Path(folder)):

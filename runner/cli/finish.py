@@ -13,8 +13,11 @@ from ..files import read_json
 def analyse_and_render(bundle: Bundle, *, run_bundled_code: bool = False) -> dict[str, Any]:
     """Run the pinned analysis, render the reports, write the manifest; returns the verdict (or the baseline)."""
     with pinned_analysis(bundle, run_bundled_code=run_bundled_code) as analysis:
-        analysis.run("verdict", str(bundle.root))
-    render_reports(bundle)
+        analysis.run(bundle.analysis_command, str(bundle.root))
+    if bundle.is_pilot:
+        write_manifest(bundle)
+    else:
+        render_reports(bundle)
     result: dict[str, Any] = read_json(bundle.result())
     return result
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ...schema.card import load_card
 from ...schema.provenance import render_card
-from ..analysis_process import Analysis, installed_revision
+from ..analysis_process import installed_revision
 from ..people import people_time
 from ..plan.duration import Duration, plan_duration, require_budget, require_size
 from ..plan.plan import Plan, make_plan
+from ..prospects import prospects
+from .prospects_text import prospect_lines, require_answerable
 from .warn import show_warnings, warnings_as_json
 
 
@@ -29,37 +30,19 @@ def command(path: Path, as_json: bool, seed: int | None) -> None:
     require_size(card.resolved)
     plan = make_plan(card.resolved, card.digest, seed, inputs=card.inputs)
     duration = plan_duration(card.resolved)
-    power = _power(card.resolved)
+    looked = prospects(plan)
     if as_json:
+        power = None if looked is None else looked.as_json()
         more = {"duration": duration.__dict__, "power": power, "warnings": warnings_as_json(card)}
         click.echo(json.dumps({**plan.as_json(), **more}, indent=1))
     else:
         click.echo(render_card(card))
-        click.echo("\n".join(_lines(plan, duration, power)))
+        click.echo("\n".join(_lines(plan, duration) + prospect_lines(plan.card, looked)))
     require_budget(card.resolved, duration)
+    require_answerable(plan.card, looked)
 
 
-def _power(card: dict[str, Any]) -> dict[str, Any] | None:
-    if card["kind"] != "ab":
-        return None
-    spread = (card["power"] or {}).get("spread")
-    question = {
-        "blocks": card["method"]["blocks"],
-        "confidence": card["analysis"]["confidence"],
-        "spread": spread,
-        "threshold": card["claim"]["threshold"],
-        "direction": card["claim"]["direction"],
-        "expect": (card["power"] or {}).get("expect"),
-    }
-    if spread is None:
-        # Nothing to compute: do not start a process to hear so.
-        return {"spread": None, "reason": "the spread of the A/B differences is not known"}
-    analysis = Analysis(installed_revision(), "benchcard.analysis", None)
-    answer: dict[str, Any] = json.loads(analysis.run("power", stdin=json.dumps(question)))
-    return answer
-
-
-def _lines(plan: Plan, duration: Duration, power: dict[str, Any] | None) -> list[str]:
+def _lines(plan: Plan, duration: Duration) -> list[str]:
     unit = "req/s" if plan.card["workload"]["load_kind"] == "rate" else "concurrent"
     lines = ["", f"Plan {plan.digest()}", f"  card digest {plan.card_digest}", f"  seed {plan.seed}", ""]
     lines.append(
@@ -81,7 +64,7 @@ def _lines(plan: Plan, duration: Duration, power: dict[str, Any] | None) -> list
             f"Duration: {people_time(duration.load)} of load, {people_time(duration.spares or 0.0)} more if every "
             f"spare is needed, {people_time(duration.drain)} more in the worst drains; server starts come on top"
         )
-    return lines + _power_lines(power)
+    return lines
 
 
 def _traffic_lines(plan: Plan) -> list[str]:
@@ -104,20 +87,3 @@ def _traffic_lines(plan: Plan) -> list[str]:
     if shares:
         lines.append(f"Prefix cache: at most {', '.join(shares)} of the prompt tokens can be reused (block 1)")
     return ["", *lines] if lines else []
-
-
-def _power_lines(power: dict[str, Any] | None) -> list[str]:
-    if power is None:
-        return []
-    if power["spread"] is None:
-        return [
-            "Power: unknown, since the card declares no spread of the A/B differences (power: {spread: …}); "
-            "the verdict will say what it could have detected"
-        ]
-    lines = [
-        f"Smallest detectable effect: {power['smallest_effect']:.1%} with chance 80%, threshold included, "
-        f"at the declared spread of {power['spread']:.1%}"
-    ]
-    if power.get("power") is not None:
-        lines.append(f"Power at the expected effect: {power['power']:.0%}")
-    return lines

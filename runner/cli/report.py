@@ -8,6 +8,7 @@ import click
 
 from ..bundle import open_bundle
 from .finish import analyse_and_render, headline
+from .pilot import pilot_text
 
 
 @click.command(name="report", help="Analyse and render a run again, with the analysis revision that its card pins.")
@@ -18,5 +19,9 @@ from .finish import analyse_and_render, headline
 def command(run: Path, run_bundled_code: bool) -> None:
     """Rewrite verdict.json, series/, REPORT.md, report.html and the manifest."""
     bundle = open_bundle(run)
-    click.echo(headline(analyse_and_render(bundle, run_bundled_code=run_bundled_code)))
+    result = analyse_and_render(bundle, run_bundled_code=run_bundled_code)
+    if bundle.is_pilot:
+        click.echo(pilot_text(bundle))
+        return
+    click.echo(headline(result))
     click.echo(bundle.root / "report.html")

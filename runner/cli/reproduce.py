@@ -26,6 +26,8 @@ from .run import run_card
 def command(run: Path, out: Path | None, seed: int | None) -> None:
     """A second day: same card, fresh seed. Days are compared, never pooled."""
     first = open_bundle(run)
+    if first.is_pilot:
+        raise BundleError(f"{run}: a pilot: it has no verdict to reproduce, and its data enter none")
     card = card_of(first)
     if card.resolved["kind"] != "ab":
         raise BundleError(f"{run}: a baseline has no claim to reproduce; run its card again and compare the two")
@@ -55,9 +57,9 @@ def card_of(bundle: Bundle) -> Card:
     return card
 
 
-def fresh_seed(used: int) -> int:
-    """A seed that the first day did not use, from its seed and the time."""
-    text = f"{used}/second day/{time.time_ns()}"
+def fresh_seed(used: int, what: str = "second day") -> int:
+    """A seed other than the one used, from that and the time."""
+    text = f"{used}/{what}/{time.time_ns()}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11
 
 

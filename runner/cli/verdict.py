@@ -24,6 +24,8 @@ from .finish import headline
 def command(run: Path, as_json: bool, exit_code: bool) -> None:
     """Show the verdict."""
     bundle = open_bundle(run)
+    if bundle.is_pilot:
+        raise BundleError(f"{run}: a pilot, so it has no verdict; `benchcard report {run}` prints what it found")
     path = bundle.result()
     if not path.exists():
         raise BundleError(f"{run}: it has no {path.name} yet; `benchcard report {run}` makes it from the raw events")

@@ -45,6 +45,9 @@ REQUEST_COLUMNS: dict[str, str] = {
 #: columns that came later: a plan written before has none of them
 LATER_COLUMNS = ("population", "conversation", "turn", "turns", "think", "row", "reusable_tokens")
 
+#: seed_source of a pilot's plan, and its number of blocks
+PILOT, PILOT_BLOCKS = "pilot", 3
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -58,6 +61,11 @@ class Plan:
     requests: dict[tuple[int, int], list[PlannedRequest]]
     prompt_digests: dict[tuple[int, int], list[str]]
     inputs: Inputs = field(default=NO_INPUTS, compare=False)
+
+    @property
+    def is_pilot(self) -> bool:
+        """Whether it is a pilot's: three blocks, no spares, and no verdict."""
+        return self.seed_source == PILOT
 
     @cached_property
     def prompts(self) -> Prompts:
@@ -89,6 +97,7 @@ class Plan:
             "card_digest": self.card_digest,
             "seed": self.seed,
             "seed_source": self.seed_source,
+            **({"pilot": True} if self.is_pilot else {}),
             "blocks": [block.as_json() for block in self.blocks],
             "cells": [asdict(cell) for cell in self.cells()],
             "requests_digest": self.requests_digest,
@@ -143,11 +152,12 @@ def make_plan(
 ) -> Plan:
     """Card + seed -> every cell in order and every request: pure, and the same on any machine.
 
-    `seed` overrides the card's (a second day); `seed_source` says so in plan.json. `inputs`: the files that the card
-    names. Raises InputError for what cannot be planned: recorded requests that do not suffice, prompts too long.
+    `seed` overrides the card's (a second day, a pilot); `seed_source` says so in plan.json. `inputs`: the files
+    that the card names. Raises InputError for what cannot be planned: recorded requests that do not suffice, prompts
+    too long.
     """
     actual_seed = card["method"]["seed"] if seed is None else seed
-    blocks = plan_blocks(card, actual_seed)
+    blocks = plan_blocks(_of_a_pilot(card) if seed_source == PILOT else card, actual_seed)
     keys = [(block.block, point) for block in blocks for point in sorted(block.loads)]
     requests = {key: plan_requests(card, actual_seed, *key, inputs) for key in keys}
     for rows in requests.values():
@@ -156,6 +166,12 @@ def make_plan(
     plan = Plan(card, card_digest, actual_seed, seed_source, blocks, requests, digests, inputs)
     verify_plan(plan)
     return plan
+
+
+def _of_a_pilot(card: dict[str, Any]) -> dict[str, Any]:
+    """The card with a pilot's method: three blocks of its arms, no spares, nothing beside them."""
+    method = card["method"] | {"blocks": PILOT_BLOCKS, "spare_blocks": 0}
+    return card | {"method": method | ({"aa": None} if "aa" in method else {})}
 
 
 def write_plan(plan: Plan, bundle: Path) -> None:

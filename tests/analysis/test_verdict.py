@@ -467,7 +467,7 @@ def test_the_documents_shape(tmp_path: Path) -> None:
     assert set(verdict) == {
         "verdict_version", "run", "card", "seed", "revision", "libraries", "verdict", "because", "sentence", "claim",
         "effects", "guards", "evidence", "validity", "blocks", "conditions", "attribution", "summary", "metrics",
-        "steady_state", "latency", "objective_percentiles", "knee", "calibration", "next",
+        "steady_state", "latency", "objective_percentiles", "knee", "calibration", "next", "power", "flags",
     }  # fmt: skip
     assert verdict["verdict_version"] == 1
     assert set(verdict["libraries"]) == {"numpy", "scipy", "polars"}

@@ -30,7 +30,7 @@ def test_the_later_keys() -> None:
         ("workload", "test"), ("validity", "steady_state"), ("method", "aa"),
         ("system", "model", "tokenizer_config"), ("system", "model", "chat_template"),
         ("claim", "population"), ("guards", ANY, "population"),
-        ("analysis", "attainment"),
+        ("analysis", "attainment"), ("power", "override"), ("power", "spread", "from"),
     }  # fmt: skip
     for path in later_keys():
         schema = card_schema()

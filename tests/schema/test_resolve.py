@@ -333,5 +333,7 @@ def test_a_cold_start_may_claim_its_own_metrics(tmp_path: Path) -> None:
 
 
 def test_a_claim_at_some_load_names_every_load_and_its_scope(tmp_path: Path) -> None:
-    found = resolved(tmp_path, f"{GOOD}\nclaim: {{at: some_load}}\n")
+    card = GOOD.replace("at: [50 req/s]", "at: some_load", 1)
+    assert card != GOOD
+    found = resolved(tmp_path, card)
     assert (found["claim"]["scope"], found["claim"]["at"]) == ("some_load", [20.0, 50.0])
