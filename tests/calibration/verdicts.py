@@ -62,7 +62,7 @@ class _Cell(SimpleNamespace):
     """What the rules read of a cell."""
 
     def __init__(self, cell: Cell, values: dict[str, Any]) -> None:
-        judgement = SimpleNamespace(attempted=100, outcomes={"ok": 100})
+        judgement = SimpleNamespace(attempted=100, good=None, outcomes={"ok": 100})
         super().__init__(cell=cell, values=values, judgement=judgement, short=0, failed_checks=[])
 
     def of(self, _: str | None) -> _Cell:
