@@ -92,8 +92,8 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "delivered_load", "1",
-        f"share of the planned counted requests that the client was not ready to send on time (lag ≤ {as_planned.ON_TIME:g} "
-        "× the limit on schedule_lag_p99), whatever the server did",
+        "share of the planned counted requests that the client was not ready to send on time (lag "
+        f"≤ {as_planned.ON_TIME:g} × the limit on schedule_lag_p99), whatever the server did",
         "The load that was run is not the load that was declared: lower it, or give the client more CPU.",
         _card_limit("delivered_load_within"), as_planned.delivered,
     ),

@@ -1,4 +1,4 @@
-"""One file of a bundle -> a record, lines, or a table of known columns. What is missing or broken is a `BundleError`."""
+"""One file of a bundle -> a record, lines, or a table of known columns; missing or broken is a `BundleError`."""
 
 from __future__ import annotations
 
