@@ -5,7 +5,6 @@ Every problem is a `BundleError` with one line: the file, the place in it, what 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,91 +14,14 @@ from typing import Any
 import polars as pl
 
 from .card import AA_ARMS, check_card
+from .columns import CLIENT_COLUMNS, EVENT_COLUMNS, REQUEST_COLUMNS, SERVER_COLUMNS, START_COLUMNS
+from .files import read_frame, read_json, read_log, read_row
 from .records import BundleError, Record, need, require_version
 
 #: format version of the plan that this analysis reads (1: first)
 PLAN_VERSION = 1
 #: format version of the instrument's certificate that this analysis reads (1: first)
 CERTIFICATE_VERSION = 1
-
-
-#: the event columns the analysis uses, with their types; others may be there
-EVENT_COLUMNS: dict[str, Any] = {
-    "cell": pl.String,
-    "arm": pl.String,
-    "load": pl.Float64,
-    "phase": pl.String,
-    "index": pl.Int64,
-    "prompt_digest": pl.String,
-    "asked_input_tokens": pl.Int32,
-    "asked_output_tokens": pl.Int32,
-    "input_tokens": pl.Int32,
-    "output_tokens": pl.Int32,
-    "scheduled": pl.Int64,
-    "queued": pl.Int64,
-    "first_token": pl.Int64,
-    "first_answer_token": pl.Int64,
-    "last_token": pl.Int64,
-    "end": pl.Int64,
-    "chunk_times": pl.List(pl.Int64),
-    "chunk_tokens": pl.List(pl.Int32),
-    "token_counts": pl.String,
-    "outcome": pl.String,
-    "tries": pl.Int32,
-    "finish_reason": pl.String,
-    "population": pl.String,
-    "conversation": pl.Int64,
-    "turn": pl.Int32,
-    "turns": pl.Int32,
-    "own_tokens": pl.Int32,
-    "reusable_tokens": pl.Int32,
-    "cached_tokens": pl.Int32,
-    "chunk_tokens_retokenized": pl.List(pl.Int32),
-    "streamed": pl.Boolean,
-}
-REQUEST_COLUMNS: dict[str, Any] = {
-    "block": pl.Int32,
-    "load_point": pl.Int32,
-    "index": pl.Int64,
-    "phase": pl.String,
-    "offset": pl.Int64,
-    "client": pl.Int32,
-    "prompt_digest": pl.String,
-    "population": pl.String,
-    "turn": pl.Int32,
-    "think": pl.Int64,
-}
-#: columns that came later: null in a bundle that has none of them
-_LATER = (
-    "population", "turns", "own_tokens", "reusable_tokens", "turn", "think", "chunk_tokens_retokenized",
-)  # fmt: skip
-CLIENT_COLUMNS: dict[str, Any] = {
-    "load_start": pl.Int64,
-    "load_end": pl.Int64,
-    "window_start": pl.Int64,
-    "window_end": pl.Int64,
-    "wall_start": pl.Int64,
-    "wall_end": pl.Int64,
-    "cpu": pl.Int64,
-    "run_delay": pl.Int64,
-    "loop_lag_p99": pl.Int64,
-    "peak_in_flight": pl.Int64,
-    "certificate": pl.Int32,
-    "counted_planned": pl.Int64,
-    "plan_exhausted": pl.Boolean,
-}
-SERVER_COLUMNS: dict[str, Any] = {
-    "when": pl.String,
-    "name": pl.String,
-    "labels": pl.String,
-    "value": pl.Float64,
-}
-START_COLUMNS: dict[str, Any] = {
-    "cell": pl.String,
-    "launched": pl.Int64,
-    "looked": pl.Int64,
-    "ready": pl.Int64,
-}
 
 
 @dataclass(frozen=True)
@@ -144,7 +66,7 @@ class Bundle:
     @cached_property
     def requests(self) -> pl.DataFrame:
         """Every planned request (plan/requests.parquet)."""
-        return _frame(self.root / "plan" / "requests.parquet", REQUEST_COLUMNS)
+        return read_frame(self.root / "plan" / "requests.parquet", REQUEST_COLUMNS)
 
     def planned(self, cell: Cell) -> pl.DataFrame:
         """The planned requests of a cell; both arms of a block share them."""
@@ -156,17 +78,17 @@ class Bundle:
 
     def events(self, cell: Cell) -> pl.DataFrame:
         """The cell's attempts in the order of their index; times in ns since the run's epoch."""
-        events = _frame(self.root / "events" / f"{cell.cell}.parquet", EVENT_COLUMNS)
+        events = read_frame(self.root / "events" / f"{cell.cell}.parquet", EVENT_COLUMNS)
         return events if events["index"].is_sorted() else events.sort("index")
 
     def client(self, cell: Cell) -> Record | None:
         """The measuring client's view of itself over the cell, or None where it left none."""
-        return _row(self.root / "telemetry" / f"client-{cell.cell}.parquet", CLIENT_COLUMNS)
+        return read_row(self.root / "telemetry" / f"client-{cell.cell}.parquet", CLIENT_COLUMNS)
 
     def start(self, cell: Cell) -> Record | None:
         """The start of the server that was started for the cell, or None where no record of it is left."""
         path = self.root / "telemetry" / f"start-{cell.cell}.parquet"
-        found = _row(path, START_COLUMNS)
+        found = read_row(path, START_COLUMNS)
         for name in ("launched", "ready"):
             if found is not None and found[name] is None:
                 raise BundleError(f"{path}: no time in {name}; only `looked` may have none")
@@ -175,19 +97,19 @@ class Bundle:
     def server(self, cell: Cell) -> pl.DataFrame | None:
         """The server's metrics before and after the cell, or None where they were not read."""
         path = self.root / "telemetry" / f"server-{cell.cell}.parquet"
-        return _frame(path, SERVER_COLUMNS) if path.is_file() else None
+        return read_frame(path, SERVER_COLUMNS) if path.is_file() else None
 
     def quality(self, gate: str, columns: Mapping[str, Any]) -> pl.DataFrame | None:
         """A quality gate's table of items, or None where the gate was not run."""
         path = self.root / "quality" / f"{gate}.parquet"
-        return _frame(path, columns) if path.is_file() else None
+        return read_frame(path, columns) if path.is_file() else None
 
     def certificate(self, number: int | None) -> Record | None:
         """The instrument's certificate of a sitting, or None where there is none."""
         path = self.root / "instrument" / f"{number}.json"
         if number is None or not path.is_file():
             return None
-        found = _json(path)
+        found = read_json(path)
         require_version(found, "certificate_version", CERTIFICATE_VERSION, str(path))
         for index, point in enumerate(need(found, "points", list, str(path))):
             _check_point(point, f"{path}: points[{index}]")
@@ -204,7 +126,7 @@ class Bundle:
         path = self.root / "identity" / f"{arm}.json"
         if not path.is_file():
             return None
-        fields = need(_json(path), "fields", dict, str(path))
+        fields = need(read_json(path), "fields", dict, str(path))
         return {str(name): field for name, field in fields.items() if isinstance(field, dict)}
 
 
@@ -212,9 +134,9 @@ def read_bundle(root: Path) -> Bundle:
     """Open a run directory. Raises `BundleError` if a file is missing, broken, foreign or of a newer format."""
     if not root.is_dir():
         raise BundleError(f"{root}: no such directory; wanted a run directory (with card.resolved.json and plan.json)")
-    card = _json(root / "card.resolved.json")
+    card = read_json(root / "card.resolved.json")
     check_card(card, str(root / "card.resolved.json"))
-    plan = _json(root / "plan.json")
+    plan = read_json(root / "plan.json")
     require_version(plan, "plan_version", PLAN_VERSION, str(root / "plan.json"))
     where = str(root / "plan.json")
     if need(plan, "card_id", str, where) != card["id"]:
@@ -223,7 +145,7 @@ def read_bundle(root: Path) -> Bundle:
         need(plan, key, wanted, where)
     blocks = _blocks(plan, where)
     _check_cells(blocks, card, where)
-    return Bundle(root, card, plan, _log(root / "attempts.jsonl"), blocks)
+    return Bundle(root, card, plan, read_log(root / "attempts.jsonl"), blocks)
 
 
 def _check_cells(blocks: tuple[Block, ...], card: Record, where: str) -> None:
@@ -272,64 +194,3 @@ def _check_point(point: Any, where: str) -> None:
         need(point, key, int, where)
     for key in ("ttft_p50_error", "ttft_p99_error", "itl_p99_error"):
         need(point, key, (int, float, type(None)), where)
-
-
-def _json(path: Path) -> Record:
-    try:
-        value = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise BundleError(f"{path}: missing; wanted a run directory of benchcard") from None
-    except (ValueError, OSError) as error:
-        raise BundleError(f"{path}: not readable as JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise BundleError(f"{path}: holds a {type(value).__name__}; wanted an object")
-    return value
-
-
-def _log(path: Path) -> tuple[Record, ...]:
-    """The attempt log. A torn last line is what a killed run leaves behind and is passed over; any other is refused."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError:
-        raise BundleError(f"{path}: missing; a run writes it before anything else") from None
-    records: list[Record] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            if number == len(lines):
-                break
-            raise BundleError(f"{path}:{number}: not a line of JSON") from None
-        if not isinstance(record, dict):
-            raise BundleError(f"{path}:{number}: wanted an object")
-        records.append(record)
-    return tuple(records)
-
-
-def _row(path: Path, columns: Mapping[str, Any]) -> Record | None:
-    """The one row of a table, or None where there is no such file."""
-    if not path.is_file():
-        return None
-    frame = _frame(path, columns)
-    if frame.height != 1:
-        raise BundleError(f"{path}: {frame.height} rows; wanted exactly one")
-    return frame.row(0, named=True)
-
-
-def _frame(path: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """A table's columns; those that came later and that the file lacks are null."""
-    try:
-        schema = pl.read_parquet_schema(path)
-        absent = [name for name in columns if name not in schema]
-        missing = [name for name in absent if name not in _LATER]
-        if missing:
-            raise BundleError(f"{path}: column {missing[0]!r} is missing")
-        for name, wanted in columns.items():
-            if name in schema and schema[name] not in (wanted, pl.Null):
-                raise BundleError(f"{path}: column {name!r} is {schema[name]}; wanted {wanted}")
-        frame = pl.read_parquet(path, columns=[name for name in columns if name in schema])
-    except (pl.exceptions.PolarsError, OSError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BundleError(f"{path}: not readable as Parquet: {first}") from None
-    there = [pl.lit(None).alias(name) if name in absent else pl.col(name) for name in columns]
-    return frame.select(column.cast(wanted) for column, wanted in zip(there, columns.values(), strict=True))

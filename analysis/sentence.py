@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import wording
+from .card_words import engine, model_name, treatment
 from .cells import Reading
 from .claim import LoadEffect, absolute
-from .conditions import confounded, engine, model_name, treatment
+from .conditions import confounded
 from .decide import Verdict
 from .effect import Effect
 from .metrics import ALL_METRICS

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from benchcard.analysis.as_planned import before_the_last
 from benchcard.analysis.cells import check_rows, read_cell
-from benchcard.analysis.checks import _before_the_last
 from benchcard.analysis.issued import in_words as issued_in_words
 from benchcard.analysis.issued import issued
 from benchcard.analysis.lengths import OutputLengths, output_lengths, outputs_in_words, prompt_lengths
@@ -202,4 +202,4 @@ def test_which_histories_are_compared(engine: str, endpoint: str, tokenizer: Any
 def test_a_client_of_a_closed_loop_begins_its_conversations_in_order() -> None:
     """Client 0 has taken 0, 1 and 6: 3 must be there. Client 1 has taken nothing, so nothing of it is due."""
     planned = pl.DataFrame({"index": [0, 1, 3, 6, 8, 2, 4], "client": [0, 0, 0, 0, 0, 1, 1]})
-    assert sorted(_before_the_last(planned, pl.Series([0, 1, 6]))) == [0, 1, 3, 6]
+    assert sorted(before_the_last(planned, pl.Series([0, 1, 6]))) == [0, 1, 3, 6]
