@@ -14,7 +14,7 @@ from ..files import read_json
 from .finish import headline
 
 
-@click.command(name="verdict", help="Print a run's verdict, as it stands in verdict.json; or the schema of every verdict.")
+@click.command(name="verdict", help="Print a run's verdict, as it stands in verdict.json; or their schema.")
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="verdict.json on stdout, and nothing else.")
 @click.option(

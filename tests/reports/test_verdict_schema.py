@@ -91,10 +91,7 @@ CONSTRUCTED: dict[str, tuple[str, Callable[[Path], Json]]] = {
     ),
     "one block": ("inconclusive", lambda at: analyse(build(at, ab_card(method__blocks=1, method__spare_blocks=0)))),
     "a ceiling": ("falsified", lambda at: analyse(build(at))),
-    "without objectives": (
-        "inconclusive",
-        lambda at: analyse(build(at, ab_card(objectives=None))),
-    ),
+    "without objectives": ("inconclusive", lambda at: analyse(build(at, ab_card(objectives=None)))),
     "cold starts": ("supported", _cold),
     "cold starts without a record": ("invalid", _no_start),
     "biased A/A blocks": ("invalid", _biased),
@@ -116,7 +113,7 @@ def test_constructed_verdicts_are_valid(name: str, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def virtual(tmp_path_factory: pytest.TempPathFactory) -> Json:
-    """The verdict of a run in virtual time with A/A blocks, populations, a guard, a steady load and a knee."""
+    """The verdict of a run in virtual time with A/A blocks, populations and a guard."""
     folder = tmp_path_factory.mktemp("virtual")
     path = small_card(folder)
     card = yaml.safe_load(path.read_text())
@@ -157,15 +154,26 @@ def objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
             yield from objects(item, (*path, i))
 
 
+def _holds_objects(shape: Json) -> bool:
+    """Whether it is an object, or a list of them."""
+    return shape.get("type") == "object" or target(shape.get("items", {})).get("type") == "object"
+
+
 def test_an_unknown_key_in_any_row_is_refused(virtual: Json, tmp_path: Path) -> None:
-    """One object of each shape, of the run's verdict and of one with a gate and with a reversal."""
-    of_kind = {**virtual, "gates": _gates(tmp_path)["gates"]}
+    """One object of each shape: of the run's verdict, and of others where it has none."""
+    gated, ended = _gates(tmp_path / "gated"), analyse(build(tmp_path / "ended"))
+    undecided = analyse(build(tmp_path / "undecided", good=gain(1.0, 1.06, noise=0.03)))
+    of_kind = {**virtual, **{key: gated[key] for key in ("gates", "knee", "evidence")}, "next": undecided["next"]}
+    of_kind["effects"] = [row for row in ended["effects"] if row["ceiling"]]
     of_kind["population_reversals"] = bundles.populations()["population_reversals"]
     assert errors(of_kind) == []
     shapes = {tuple("*" if isinstance(step, int) else step for step in path): path for path in objects(of_kind)}
-    assert {("effects", "*", "absolute"), ("blocks", "*", "cells", "*"), ("knee", "candidate", "points", "*")} <= set(
-        shapes
-    ) | {("knee", "candidate", "points", "*")}
+    assert {shape[0] for shape in shapes if shape} == {
+        key for key, shape in SCHEMA["properties"].items() if _holds_objects(target(shape))
+    }
+    places = {("next", "parts", "*"), ("effects", "*", "ceiling"), ("effects", "*", "absolute")}
+    places |= {("knee", "candidate", "points", "*"), ("steady_state", "*", "cells", "*"), ("blocks", "*", "cells", "*")}
+    assert places <= set(shapes)
     top: dict[str, Any]
     for shape, path in shapes.items():
         # the list that holds the row, cut to that row, so that no other is looked at
@@ -232,7 +240,8 @@ def test_every_property_has_a_description_and_a_type_and_every_object_is_closed(
         shape = target(node)
         if re.search(r"/(properties|\$defs)/\w+$", path):
             text = node.get("description") or shape.get("description")
-            assert text and text.endswith((".", ")")), path
+            assert text, path
+            assert text.endswith((".", ")")), path
         assert {"type", "enum", "const"} & set(shape), path
         kinds = shape.get("type", ())
         if "object" in kinds and "properties" in shape:
