@@ -321,6 +321,10 @@ def without_next(verdict: Json) -> Json:
     return {key: value for key, value in verdict.items() if key != "next"}
 
 
+MEND = (
+    "Nothing in this run answers the question: {}. Find what makes the baseline differ from itself (what comes before "
+    "its cells, a neighbour, a cache that one run warms for the other), mend it, and run a new card."
+)
 SHIP = (
     "The claim held and every guard held: the candidate can ship under the conditions listed, and no others. This run "
     "is one day: if the decision is large, let a second day agree first (benchcard reproduce)."
@@ -554,6 +558,7 @@ def aa() -> Json:
     verdict.update(
         verdict="invalid",
         because=[{"code": "biased", "text": text}],
+        next=next_step("repair", MEND.format(text), "the verdict is invalid"),
         effects=[{**row, "word": None, "reason": reason} for row in verdict["effects"]],
         guards=[{**row, "word": "indeterminate", "reason": reason} for row in verdict["guards"]],
         aa=[
