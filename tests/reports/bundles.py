@@ -258,7 +258,7 @@ def _conditions() -> list[Json]:
         {"name": "model", "value": "atlas-70b", "source": "declared"},
         {"name": "engine version", "value": "0.32.0", "source": "observed"},
         {"name": "weights sha256", "value": "the embedded engine has no weights", "source": "unknown"},
-        {"name": "loads", "value": [6.0, 12.0], "source": "declared"},
+        {"name": "loads", "value": "6 and 12 req/s", "source": "declared"},
         {"name": "days", "value": "single day", "source": "observed"},
     ]
 
@@ -267,6 +267,7 @@ def _validity() -> list[Json]:
     return [
         {
             "name": "schedule lag",
+            "level": "cell",
             "passed": True,
             "observed": 0.00042,
             "limit": 0.005,
@@ -274,9 +275,11 @@ def _validity() -> list[Json]:
             "where": [],
             "meaning": "p99 of sent − scheduled",
             "advice": "run on a quieter machine",
+            "reason": None,
         },
         {
             "name": "delivered load",
+            "level": "cell",
             "passed": True,
             "observed": 0.004,
             "limit": 0.02,
@@ -284,6 +287,7 @@ def _validity() -> list[Json]:
             "where": [],
             "meaning": "planned against delivered attempts",
             "advice": "use more client workers",
+            "reason": None,
         },
     ]
 
@@ -317,6 +321,10 @@ def without_next(verdict: Json) -> Json:
     return {key: value for key, value in verdict.items() if key != "next"}
 
 
+MEND = (
+    "Nothing in this run answers the question: {}. Find what makes the baseline differ from itself (what comes before "
+    "its cells, a neighbour, a cache that one run warms for the other), mend it, and run a new card."
+)
 SHIP = (
     "The claim held and every guard held: the candidate can ship under the conditions listed, and no others. This run "
     "is one day: if the decision is large, let a second day agree first (benchcard reproduce)."
@@ -347,15 +355,17 @@ def supported() -> Json:
             }
         ],
         "next": next_step("ship", SHIP, "the verdict is supported"),
-        "claim": {**copy.deepcopy(CARD["claim"]), "unit": "req/s", "better": "higher"},
+        "claim": {**copy.deepcopy(CARD["claim"]), "unit": "req/s", "better": "higher", "confidence": 0.95},
         "effects": [exploratory_effect(), effect(0.05, "supported", 9.5062, 1.492e-5, 1 / 256)],
         "guards": [
             {
                 "metric": "tpot.p50",
+                "unit": "s",
                 "load_point": 2,
                 "load": 12.0,
                 "direction": "may_rise_by",
                 "margin": {"value": 0.01, "scale": "relative"},
+                "scale": "log",
                 "blocks": 8,
                 "mean": 0.004,
                 "bound": 0.0069956,
@@ -548,6 +558,7 @@ def aa() -> Json:
     verdict.update(
         verdict="invalid",
         because=[{"code": "biased", "text": text}],
+        next=next_step("repair", MEND.format(text), "the verdict is invalid"),
         effects=[{**row, "word": None, "reason": reason} for row in verdict["effects"]],
         guards=[{**row, "word": "indeterminate", "reason": reason} for row in verdict["guards"]],
         aa=[
@@ -586,7 +597,9 @@ def _change(population: str, metric: str, unit: str, baseline: float, interval: 
     return {
         "population": population, "load_point": 2, "load": 12.0, "metric": metric, "unit": unit, "better": "lower",
         "scale": "log", "blocks": 8, "baseline": baseline, "candidate": candidate, "mean": mean, "stdev": 0.02,
-        "interval": interval, "reason": "undefined in block 3 (candidate)" if interval is None else None,
+        "interval": interval, "ratio": None if mean is None else math.exp(mean),
+        "ratio_interval": None if interval is None else [math.exp(end) for end in interval],
+        "reason": "undefined in block 3 (candidate)" if interval is None else None,
     }  # fmt: skip
 
 
