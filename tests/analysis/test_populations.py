@@ -203,7 +203,10 @@ def test_the_claim_and_the_guards_of_a_population(verdict: Row) -> None:
         "the guard ttft.p50 of batch may rise by 5% at 20 req/s regressed",
         "ttft.p50 of chat at 20 req/s: the interval of the effect lies below the threshold of −10%",
     ]
-    assert "lowered ttft.p50 of chat by 20% (95% interval 18% to 21%) over 8 blocks" in verdict["sentence"]
+    assert (
+        "lowered ttft.p50 of chat by 20% (95% interval 18% to 21%), that is −19.5 ms (−21.0 to −18.0), over 8 blocks"
+        in verdict["sentence"]
+    )
 
 
 def test_shares_beside_the_declared_ones(verdict: Row) -> None:
