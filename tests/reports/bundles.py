@@ -571,13 +571,6 @@ def aa() -> Json:
             {"block": 10 + k, "spare": k == 9, "used": k != 3, "reason": None, "cells": []} for k in range(1, 10)
         ],
         sentence=f"On atlas-70b, this run says nothing about prefix caching: {text}: invalid.",
-        next=next_step(
-            "repair",
-            f"Nothing in this run answers the question: {text}. Find what makes the baseline differ from itself (what "
-            "comes before its cells, a neighbour, a cache that one run warms for the other), mend it, and run a new "
-            "card.",
-            "the verdict is invalid",
-        ),
     )
     failed = {"cell": "a03-baseline_aa-l2", "arm": "baseline_aa", "load_point": 2, "load": 12.0, "valid": False}
     verdict["aa_blocks"][2].update(
