@@ -109,6 +109,8 @@ def test_failures_stay_in_the_denominator(tmp_path: Path) -> None:
     """50 and 100 counted attempts a cell (10 and 20 req/s over 5 s), all failed: goodput 0, error rate 1, in 8
     blocks."""
     verdict = analyse(build(tmp_path, good=good, rows=candidate_failed))
+    # of distances below, the nearer comes first
+    assert "below 1.05 × the baseline's (95% interval 10.2 req/s to 10.9 req/s;" in verdict["sentence"]
     rows = {(row["metric"], row["arm"], row["load"]): row for row in verdict["summary"]}
     for load in (10.0, 20.0):
         assert rows["goodput", "candidate", load]["values"] == [0.0] * 8
