@@ -54,6 +54,8 @@ _PROSE = (
     "may_cost",
     "unknown",
     "text_of",
+    "block_reason",
+    "withheld",
 )
 #: sentences that the analysis made: their numbers must follow from values
 _MADE = ("sentence", "because", "next", "text", "population_reversals")
@@ -187,7 +189,10 @@ def _unit(line: str, found: list[re.Match[str]], index: int) -> str:
     chain = _CHAIN.match(line, end)
     if chain and index + 1 < len(found) and found[index + 1].start() == chain.end():
         return _unit(line, found, index + 1)
-    return ""
+    # the ends of an interval stand in the unit before it: "43.4 ms (40.9 to 46.0)"
+    inside = re.match(r".*?([µm]?s) \([\d.,]+ to [\d.,]+\)", line[found[max(index - 2, 0)].start() :])
+    before = line[: found[index].start()]
+    return inside.group(1) if inside and re.search(r"[µm]?s \((?:[\d.,]+ to )?$", before) else ""
 
 
 Fact = tuple[str, str, float]
@@ -225,9 +230,9 @@ def _kind(row: Json, key: str, inherited: str) -> str:
     """What a number under a key of a row is: log (a difference of logs), share, s, bytes, points, or plain."""
     margin = row.get("margin")
     relative = isinstance(margin, dict) and margin.get("scale") == "relative"
-    scale = row.get("scale") or ("log" if relative or ("margin" in row and "df" in row) or "word" in row
+    scale = row.get("scale") or ("log" if relative or ("margin" in row and "df" in row) or ("word" in row
                                  and "seed" not in row and "interval" in row and "metric" not in row
-                                 and "within" not in row else None)  # fmt: skip
+                                 and "within" not in row) else None)  # fmt: skip
     unit = row.get("unit") or metric_unit(str(row.get("metric") or ""))
     if key in ("value", "margin") and row.get("scale") in ("relative", "points") and "metric" not in row:
         return "share"
@@ -235,7 +240,7 @@ def _kind(row: Json, key: str, inherited: str) -> str:
         return "log"
     if key in _SHARES or ("within" in row and key in (*_ON_D, "within")) or ("drift" in row and key in _ON_D):
         return "share"
-    if key.endswith("_s") or key in ("at_most", "every") or key.endswith("seconds"):
+    if key.endswith(("_s", "seconds")) or key in ("at_most", "every"):
         return "s"
     if key in (*_OF_UNIT, *_ON_D):
         return _UNITS.get(unit, "plain") if unit else inherited
@@ -257,8 +262,8 @@ def prose(document: Json, key: str = "") -> str:
 
 
 def follows(token: Token, known: Iterable[Fact], outward: bool = False, raw: bool = False) -> bool:
-    """Whether one of the values rounds to the number as it is shown; outward: a bound, rounded away from the value; raw:
-    a difference of logs may stand as it is."""
+    """Whether one of the values rounds to the number as it is shown; outward: a bound, rounded away from the value;
+    raw: a difference of logs may stand as it is."""
     half = (1.0 if outward else 0.5) * 10.0**-token.decimals * (1 + 1e-9) + 1e-12
     for _, kind, value in known:
         for one in _shown(token, kind, value, raw):
