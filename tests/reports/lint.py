@@ -67,7 +67,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Goodput": ("summary", "objectives", "attribution", "goodput"),
     "Missed requests by cause": ("attribution",),
     "Blocks": ("blocks", "effects", "method"),
-    "Latency distributions": ("latency", "attribution"),
+    "Latency distributions": ("latency", "attribution", "objective_percentiles"),
     "Steady state": ("steady_state", "validity"),
     "Validity checks": ("validity",),
     "Conditions": ("conditions",),
@@ -113,7 +113,8 @@ _SHOWN_AS = {
 RAW = ("Mean d", "Stdev of d")
 #: sections whose columns hold what these keys hold and nothing else
 COLUMNS_IN = (
-    "Missed requests by cause", "Blocks", "Repeats", "Effect against the threshold", "Guards", "Steady state", "The procedure against itself (A/A)",
+    "Missed requests by cause", "Blocks", "Repeats", "Effect against the threshold", "Guards", "Steady state",
+    "The procedure against itself (A/A)",
 )  # fmt: skip
 #: keys that hold loads, and the columns and words before which only a load may stand
 _LOADS = ("load", "loads", "at", "#load")
