@@ -117,7 +117,9 @@ def _scaled(at: LoadEffect, claim: Record, level: str) -> str:
         text = wording.on_scale(value, "scaled", metric)
         return wording.signed(text) if side == "from" else text.removeprefix("-")
 
-    bounds = f"{level} interval {show(effect.lower)} to {show(effect.upper)}; it was zero in some block"
+    # a distance below is shown without its sign, so the nearer end comes first
+    ends = (effect.upper, effect.lower) if side == "below" else (effect.lower, effect.upper)
+    bounds = f"{level} interval {show(ends[0])} to {show(ends[1])}; it was zero in some block"
     return f"put {wording.of(metric, claim.get('population'))} {show(effect.mean)} {side} {multiple} ({bounds})"
 
 
