@@ -47,9 +47,7 @@ def power_lines(card: dict[str, Any], power: dict[str, Any], source: str) -> lis
         unknown = [
             f"{part['metric']} at {_load(card, part['load'])}" for part in power["parts"] if part["power"] is None
         ]
-        lines.append(
-            f"  without {', '.join(unknown)}, whose spread is not known: it is at most {_chance(joint['upper'])}"
-        )
+        lines.append(f"  not in it: {', '.join(unknown)}, whose spread is not known; with them it can only be lower")
     lines.append("  " + needed_text(power, source))
     return lines
 
@@ -135,7 +133,8 @@ def _short_text(power: dict[str, Any], source: str) -> str:
     text += f"{most}{_chance(least)}"
     if power["blocks_needed"] is None:
         return text + "; no number of blocks up to 1,000 would do: less spread, or a threshold farther from the effect"
-    text += f"; {power['blocks_needed']} blocks would give {_chance(power['power_needed'])}: "
+    alone = "" if power["complete"] else " for the parts whose spread is known"
+    text += f"; {power['blocks_needed']} blocks would give {_chance(power['power_needed'])}{alone}: "
     return f"{text}method.blocks: {power['blocks_needed']}{_time_text(power, source)}"
 
 
