@@ -548,6 +548,13 @@ def aa() -> Json:
     verdict.update(
         verdict="invalid",
         because=[{"code": "biased", "text": text}],
+        next=next_step(
+            "repair",
+            f"Nothing in this run answers the question: {text}. Find what makes the baseline differ from itself (what "
+            "comes before its cells, a neighbour, a cache that one run warms for the other), mend it, and run a new "
+            "card.",
+            "the verdict is invalid",
+        ),
         effects=[{**row, "word": None, "reason": reason} for row in verdict["effects"]],
         guards=[{**row, "word": "indeterminate", "reason": reason} for row in verdict["guards"]],
         aa=[

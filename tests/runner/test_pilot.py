@@ -141,7 +141,8 @@ def test_too_small_a_joint_chance_is_refused_before_anything_starts(pilot: Path)
             "error: the experiment cannot answer:\n"
             "  - the joint chance is too small: power.chance is 80%, and 6 blocks give 48%; 11 blocks would give 82%: "
             "method.blocks: 11 (about 13 s; server starts come on top)\n"
-            'Or say on the card why to run it all the same: power: {override: "why", …}; the verdict will say so\n'
+            "Or say on the card why to run it all the same: "
+            'power: {expect: …, override: "why"}; the verdict will say so\n'
         )
     assert not (pilot / "none").exists()
     text = benchcard("plan", path, code=2).stdout
@@ -179,7 +180,7 @@ def test_a_claim_out_of_reach_is_refused_by_virtual_time(pilot: Path) -> None:
         "  - the claim is out of reach at 40 req/s: in virtual time the baseline already met every objective in 100.0% "
         "of the requests, so goodput can rise by 0% at most, and must rise by more than 2%. What would mend it: a "
         "higher load or tighter objectives\n"
-        'Or say on the card why to run it all the same: power: {override: "why", …}; the verdict will say so\n'
+        'Or say on the card why to run it all the same: power: {expect: …, override: "why"}; the verdict will say so\n'
     )
 
 
