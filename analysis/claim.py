@@ -15,7 +15,7 @@ import numpy as np
 from . import wording
 from .ceiling import ceiling
 from .cells import Reading
-from .effect import MIN_BLOCKS, Effect, bonferroni_interval, holm, paired, t_interval
+from .effect import MIN_BLOCKS, Effect, bonferroni_interval, holm, paired, rises, t_interval
 from .metrics import ALL_METRICS, metrics_of
 from .power import blocks_needed, smallest_detectable
 from .records import BundleError, Record
@@ -123,7 +123,7 @@ def _reason(both: Pairs, effect: Effect | None) -> str | None:
     if "few_blocks" in effect.flags:
         return f"{wording.count(len(effect.d), 'block')}; a word needs {MIN_BLOCKS}"
     if effect.scale == "scaled":
-        return "zero in some block, so no log ratio: d = candidate − threshold × baseline, against 0, in all blocks"
+        return "zero in some block, so no log ratio: d = candidate − the threshold's multiple of the baseline"
     return "all blocks are the same: the sign of mean − threshold decides" if "degenerate" in effect.flags else None
 
 
@@ -161,9 +161,17 @@ def reversal(effects: Sequence[LoadEffect]) -> tuple[list[LoadEffect], list[Load
     return (up, down) if up and down else None
 
 
-def effect_rows(effects: Sequence[LoadEffect], metric: str, confidence: float) -> list[Record]:
+def picking_level(claim: Record, effects: Sequence[LoadEffect], confidence: float) -> float:
+    """The level at which one load must show the claim: at some load, Holm's first step (1 − α / claimed loads)."""
+    if claim["scope"] != "some_load":
+        return confidence
+    return 1 - (1 - confidence) / max(1, sum(effect.claimed for effect in effects))
+
+
+def effect_rows(effects: Sequence[LoadEffect], claim: Record, confidence: float) -> list[Record]:
     """verdict.json's effects."""
-    return [_effect_row(effect, metric, confidence) for effect in effects]
+    picking = picking_level(claim, effects, confidence)
+    return [_effect_row(effect, claim, confidence, picking) for effect in effects]
 
 
 _EFFECT_NUMBERS = (
@@ -184,7 +192,8 @@ _EFFECT_NUMBERS = (
 )
 
 
-def _effect_row(at: LoadEffect, metric: str, confidence: float) -> Record:
+def _effect_row(at: LoadEffect, claim: Record, confidence: float, picking: float) -> Record:
+    metric = str(claim["metric"])
     baseline, _, _ = mean_and_stdev(at.pairs.baseline)
     candidate, _, _ = mean_and_stdev(at.pairs.candidate)
     row: dict[str, Any] = {
@@ -219,7 +228,7 @@ def _effect_row(at: LoadEffect, metric: str, confidence: float) -> Record:
         "sign_flip_p": effect.sign_flip_p,
         "sign_flip_interval": effect.sign_flip_interval,
         "bonferroni_interval": at.zero_interval,
-        **_detectable(effect, confidence),
+        **_detectable(effect, claim, confidence, picking if at.claimed else confidence),
         "word": at.word,
         "flags": list(effect.flags),
         "reason": at.reason,
@@ -244,13 +253,18 @@ def absolute(both: Pairs, unit: str, confidence: float) -> Record:
     return row
 
 
-def _detectable(effect: Effect, confidence: float) -> Record:
-    """The smallest distance beyond the threshold that these blocks detect with power .8, and how many blocks the
-    distance that was seen would take."""
+def _detectable(effect: Effect, claim: Record, confidence: float, picking: float) -> Record:
+    """The smallest distance beyond the threshold that these blocks detect with power .8 at the level `picking`, and how
+    many blocks the distance that was seen would take."""
     if not effect.stdev:
         return {"smallest_detectable": None, "blocks_needed": None}
-    distance = abs(effect.mean - effect.threshold)
     return {
-        "smallest_detectable": smallest_detectable(effect.stdev, len(effect.d), confidence),
-        "blocks_needed": blocks_needed(distance, effect.stdev, confidence) if effect.word == "inconclusive" else None,
+        "smallest_detectable": smallest_detectable(effect.stdev, len(effect.d), picking),
+        "blocks_needed": needed(effect, claim, confidence, picking) if effect.word == "inconclusive" else None,
     }
+
+
+def needed(effect: Effect, claim: Record, confidence: float, picking: float) -> int | None:
+    """The blocks that the distance seen would take: towards support at the level `picking`, else at `confidence`."""
+    beyond = effect.mean - effect.threshold if rises(claim["direction"]) else effect.threshold - effect.mean
+    return blocks_needed(abs(beyond), effect.stdev or 0.0, picking if beyond > 0 else confidence)

@@ -157,9 +157,12 @@ def _effect_text(at: LoadEffect, claim: Record, kind: str) -> str:
         "spans" if effect.word == "inconclusive" else "lies above" if effect.lower > effect.threshold else "lies below"
     )
     if effect.scale == "scaled" and effect.lower == effect.upper == 0:
-        return f"{where}: candidate − threshold × baseline is zero in every block (threshold {limit})"
+        return (
+            f"{where}: candidate − the threshold's multiple of the baseline is zero in every block (threshold {limit})"
+        )
     if effect.scale == "scaled":
-        return f"{where}: the interval of candidate − threshold × baseline {side} zero (threshold {limit}; {at.reason})"
+        what = "candidate − the threshold's multiple of the baseline"
+        return f"{where}: the interval of {what} {side} zero (threshold {limit}; zero in some block, so no log ratio)"
     if effect.lower == effect.upper:
         return (
             f"{where}: the effect, the same in every block, {side.replace('spans', 'equals')} the threshold of {limit}"

@@ -54,10 +54,10 @@ def at_least_one(chances: Sequence[float]) -> tuple[float, float, float]:
 def joint(question: Record) -> Record:
     """The `power` command for a whole card.
 
-    Question: `blocks`, `confidence`, `chance` (wanted), `seconds_a_block` (or null), `claim` {metric, scope, direction,
-    threshold {value, scale}, expect (or null), at: [{load, spread, spread_df, reason}]} and `guards` [{metric, load,
-    direction, margin, spread, spread_df, reason}]. A spread with `spread_df` is an estimate, planned with at its upper
-    80% bound; a null one is unknown, for `reason`.
+    Question: `blocks`, `confidence`, `chance` (wanted), `seconds_a_block` (or null), `seconds_beside` (of blocks whose
+    number stays: A/A; 0 by default), `claim` {metric, scope, direction, threshold {value, scale}, expect (or null), at:
+    [{load, spread, spread_df, reason}]} and `guards` [{metric, load, direction, margin, spread, spread_df, reason}]. A
+    spread with `spread_df` is an estimate, planned with at its upper 80% bound; a null one is unknown, for `reason`.
 
     Answer: `parts`, each with its `spread` as planned with, `smallest_detectable` (beyond the threshold, on the d
     scale), `smallest_effect` (with the threshold, in its own scale; claims only) and `power`; `joint` {power, lower,
@@ -86,9 +86,10 @@ def joint(question: Record) -> Record:
     needed = fewest_blocks(lambda n: (_joint(claim, claims, guards, n) or found)[0] >= wanted)
     if needed is None:
         return out | {"reason": "no number of blocks up to 1,000 gives the chance wanted"}
+    beside = float(question.get("seconds_beside") or 0.0)
     seconds, then = question.get("seconds_a_block"), _joint(claim, claims, guards, needed)
     out |= {"blocks_needed": needed, "power_needed": None if then is None else then[0]}
-    return out | {"seconds_needed": None if seconds is None else needed * float(seconds)}
+    return out | {"seconds_needed": None if seconds is None else needed * float(seconds) + beside}
 
 
 def _joint(

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from . import wording
 from .card_words import engine, model_name, treatment
 from .cells import Reading
-from .claim import LoadEffect, absolute
+from .claim import LoadEffect, absolute, needed, picking_level
 from .conditions import confounded
 from .decide import Verdict
 from .effect import Effect
 from .metrics import ALL_METRICS
-from .power import blocks_needed, smallest_detectable
+from .power import smallest_detectable
 from .records import Record
 from .start import cold_start
 from .traffic import workload
@@ -55,7 +55,9 @@ def sentence(
         whats = [f"at {wording.load(e.load, kind)} {_effect(e, claim, reading, together)}" for e in shown]
         parts.append(f"{place}, {treatment(card)} {'; '.join(whats)}, {blocks}")
     parts.append(f"; the threshold was {limit}: {verdict.word}.")
-    parts += [_more(e, claim, reading) for e in shown if e.word in ("inconclusive", "falsified")]
+    confidence = float(card["analysis"]["confidence"])
+    picking = picking_level(claim, effects, confidence)
+    parts += [_more(e, claim, reading, picking) for e in shown if e.word in ("inconclusive", "falsified")]
     parts += [_capital(f" {f.text}.") for f in verdict.findings if f.code in _COSTS]
     parts += [_capital(f" {f.text}.") for f in verdict.findings if f.code in _SAID]
     if confounded(reading.bundle) and not any(f.code == "confounded" for f in verdict.findings):
@@ -123,8 +125,8 @@ def _scaled(at: LoadEffect, claim: Record, level: str) -> str:
     return f"put {wording.of(metric, claim.get('population'))} {show(effect.mean)} {side} {multiple} ({bounds})"
 
 
-def _more(at: LoadEffect, claim: Record, reading: Reading) -> str:
-    """What an inconclusive or falsified effect still needs said."""
+def _more(at: LoadEffect, claim: Record, reading: Reading, picking: float) -> str:
+    """What an inconclusive or falsified effect still needs said; `picking`: the level at which a load must show it."""
     effect = at.effect
     if effect is None or effect.lower is None or effect.upper is None:
         return ""
@@ -138,16 +140,16 @@ def _more(at: LoadEffect, claim: Record, reading: Reading) -> str:
         return f"{where} there are {at.reason}."
     if not effect.stdev:
         return f"{where} every block gave the threshold itself."
-    return where + _detectable(effect, str(claim["metric"]), float(reading.bundle.card["analysis"]["confidence"]))
+    return where + _detectable(effect, claim, float(reading.bundle.card["analysis"]["confidence"]), picking)
 
 
-def _detectable(effect: Effect, metric: str, confidence: float) -> str:
+def _detectable(effect: Effect, claim: Record, confidence: float, picking: float) -> str:
     """What these blocks can see, and how many it would take."""
     if effect.word != "inconclusive" or not effect.stdev:
         return " the interval passes the threshold, but not after correction for several loads."
     blocks = len(effect.d)
-    smallest = smallest_detectable(effect.stdev, blocks, confidence) or 0.0
-    size = wording.on_scale(smallest, effect.scale, metric)
+    smallest = smallest_detectable(effect.stdev, blocks, picking) or 0.0
+    size = wording.on_scale(smallest, effect.scale, str(claim["metric"]))
     text = f" the interval spans the threshold: {blocks} blocks with this spread detect (power 80%) an effect {size}"
-    needed = blocks_needed(abs(effect.mean - effect.threshold), effect.stdev, confidence)
-    return f"{text} beyond it" + (f", and {needed} blocks would one as far from it as the one seen." if needed else ".")
+    wanted = needed(effect, claim, confidence, picking)
+    return f"{text} beyond it" + (f"; one as far from it as the one seen takes {wanted} blocks." if wanted else ".")

@@ -63,7 +63,7 @@ def verdict(reading: Reading) -> Record:
         "claim": {**named, "unit": metric.unit, "better": metric.better, "confidence": confidence},
         "power": power,
         "flags": flags(power),
-        "effects": effect_rows(effects, claim["metric"], confidence),
+        "effects": effect_rows(effects, claim, confidence),
         "guards": guards,
         **({"gates": gates} if gates else {}),
         "evidence": evidence,

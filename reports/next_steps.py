@@ -17,9 +17,37 @@ def is_unknown(condition: Json) -> bool:
 
 
 def what_next(bundle: Bundle) -> tuple[str, ...]:
-    """The step, the cost by the guards and the unknown conditions; a line that has nothing to say is left out."""
-    lines = (str(bundle.result["next"]["text"]), _cost(bundle), _unknown(bundle))
+    """The step, what makes its ground unsure, the cost by the guards and the unknown conditions; a line that has
+    nothing to say is left out."""
+    lines = (str(bundle.result["next"]["text"]), _fragile(bundle), *_open_bias(bundle), _cost(bundle), _unknown(bundle))
     return tuple(line for line in lines if line)
+
+
+def _fragile(bundle: Bundle) -> str:
+    """The claimed loads where the two tests disagree, which nobody should have to find under a table."""
+    effects: list[Json] = bundle.result.get("effects") or []
+    loads = [e["load"] for e in effects if e.get("claimed") and "fragile" in (e.get("flags") or [])]
+    if not loads or bundle.result["verdict"] == "invalid":
+        return ""
+    return (
+        f"Fragile at {wording.loads(loads, bundle.load_unit)}: the t interval decides, and the exact sign-flip test "
+        "disagrees with it about the threshold."
+    )
+
+
+def _open_bias(bundle: Bundle) -> list[str]:
+    """The A/A blocks that leave room for a bias beyond what the card allows."""
+    rows = [row for row in bundle.result.get("aa") or [] if row["decides"] and row["interval"] is not None]
+    if bundle.result["verdict"] == "invalid":
+        return []
+    return [
+        f"A bias of the procedure beyond ±{wording.amount(bundle.card['method']['aa']['within'])} is not ruled out at "
+        f"{wording.load(row['load'], bundle.load_unit)}: {wording.of(row['metric'], row.get('population'))} of the "
+        f"baseline against itself, {bundle.confidence} interval "
+        f"{wording.interval(row['interval'], row['scale'], wording.metric_unit(row['metric']), row['margin'])}."
+        for row in rows
+        if not row["equivalent"]
+    ]
 
 
 def _cost(bundle: Bundle) -> str:
@@ -47,4 +75,4 @@ def _unknown(bundle: Bundle) -> str:
     names = [str(condition["name"]) for condition in conditions if is_unknown(condition)]
     if not names:
         return ""
-    return f"Unknown, {len(names)} of {wording.count(len(conditions), 'condition')}: {wording.shortened(names)}."
+    return f"Unknown conditions: {wording.shortened(names)}."

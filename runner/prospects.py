@@ -116,6 +116,7 @@ def question(card: dict[str, Any], pilot: dict[str, Any] | None) -> dict[str, An
         "confidence": card["analysis"]["confidence"],
         "chance": declared.get("chance") or 0.8,
         "seconds_a_block": seconds_a_block(card, pilot),
+        "seconds_beside": seconds_of_aa(card, pilot),
         "claim": {
             **{key: claim[key] for key in ("metric", "scope", "direction", "threshold")},
             "expect": declared.get("expect"),
@@ -129,8 +130,21 @@ def seconds_a_block(card: dict[str, Any], pilot: dict[str, Any] | None = None) -
     """How long a block takes: as a pilot measured it, server starts included, else as planned, without them."""
     if pilot is not None and pilot["seconds_a_block"] is not None:
         return float(pilot["seconds_a_block"])
-    load = plan_duration(card).load
-    return None if load is None else load / float(card["method"]["blocks"])
+    method = card["method"]
+    load = plan_duration(card | {"method": method | {"aa": None}}).load
+    return None if load is None else load / float(method["blocks"])
+
+
+def seconds_of_aa(card: dict[str, Any], pilot: dict[str, Any] | None = None) -> float:
+    """How long the A/A blocks take, however many others there are; by a pilot as their loads' part of its blocks."""
+    aa = card["method"].get("aa")
+    if not aa:
+        return 0.0
+    if pilot is not None and pilot["seconds_a_block"] is not None:
+        share = len(aa["at"]) / len(card["workload"]["loads"])
+        return float(pilot["seconds_a_block"]) * share * float(aa["blocks"])
+    whole, alone = plan_duration(card).load, seconds_a_block(card)
+    return 0.0 if whole is None or alone is None else whole - alone * float(card["method"]["blocks"])
 
 
 def in_virtual_time(plan: Plan) -> tuple[dict[str, Any] | None, str | None]:
@@ -142,11 +156,12 @@ def in_virtual_time(plan: Plan) -> tuple[dict[str, Any] | None, str | None]:
     from .virtual_run import virtual_run
 
     count = min(_MOST, max(_FEWEST, _REQUESTS // _requests_a_block(plan)))
-    few = replace(plan, blocks=[block for block in plan.blocks if not block.spare][:count])
+    few = replace(plan, blocks=[block for block in plan.blocks if not block.spare and not block.aa][:count])
     numbers = {block.block for block in few.blocks}
     few = replace(
         few,
-        card=card | {"analysis": card["analysis"] | {"revision": installed_revision()}},
+        card=card
+        | {"analysis": card["analysis"] | {"revision": installed_revision()}, "method": card["method"] | {"aa": None}},
         requests={key: rows for key, rows in plan.requests.items() if key[0] in numbers},
         prompt_digests={key: rows for key, rows in plan.prompt_digests.items() if key[0] in numbers},
     )

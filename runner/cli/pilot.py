@@ -35,10 +35,13 @@ def pilot_text(bundle: Bundle, source: Path | None = None) -> str:
     if found["seconds_a_block"] is not None:
         lines.append(f"A block takes {people_time(found['seconds_a_block'])}, server starts included")
     seen = read_pilot(bundle.result().read_bytes())
-    if any(row["stdev"] is not None for row in found["differences"] if row["kind"] == "claim"):
+    known = any(row["stdev"] is not None for row in found["differences"] if row["kind"] == "claim")
+    if known:
         lines += power_lines(card, ask(question(card, seen)), "pilot")
     for one in out_of_reach(card, seen, "the pilot"):
         lines += [f"Out of reach: {one.seen}", f"  What would mend it: {one.mend}"]
+    if not known:
+        return "\n".join([*lines, "There is nothing to plan with: no spread of the claim's metric was found"])
     declared = card["power"] or {}
     threshold = card["claim"]["threshold"]
     expect = "…" if not declared else format_quantity("change", threshold | {"value": declared["expect"]})

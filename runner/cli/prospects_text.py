@@ -47,9 +47,7 @@ def power_lines(card: dict[str, Any], power: dict[str, Any], source: str) -> lis
         unknown = [
             f"{part['metric']} at {_load(card, part['load'])}" for part in power["parts"] if part["power"] is None
         ]
-        lines.append(
-            f"  without {', '.join(unknown)}, whose spread is not known: it is at most {_chance(joint['upper'])}"
-        )
+        lines.append(f"  not in it: {', '.join(unknown)}, whose spread is not known; with them it can only be lower")
     lines.append("  " + needed_text(power, source))
     return lines
 
@@ -78,6 +76,8 @@ def _part_line(card: dict[str, Any], part: dict[str, Any], blocks: int, wanted: 
     if part["spread_df"]:
         spread = f"{spread} (upper 80% bound of {part['estimate']:.2%} from {part['spread_df'] + 1} blocks)"
     if part["kind"] == "guard":
+        if part["spread"] == 0:
+            return f"{_kind(part)} {what}: no block differed from another, so its chance is counted as {_chance(1.0)}"
         passes = f"passes with chance {_chance(part['power'])} if its true change is 0"
         return f"{_kind(part)} {what}: spread {spread}; {passes}"
     detects = f"{blocks} blocks detect {part['smallest_effect']:.1%} with chance {wanted:.0%}, threshold included"
@@ -121,7 +121,8 @@ def require_answerable(card: dict[str, Any], found: Prospects | None) -> None:
     if found.falls_short:
         texts.append(_short_text(found.power, found.source or ""))
     if texts:
-        way_out = 'Or say on the card why to run it all the same: power: {override: "why", …}; the verdict will say so'
+        way_out = "Or say on the card why to run it all the same: "
+        way_out += 'power: {expect: …, override: "why"}; the verdict will say so'
         raise InputError(
             "the experiment cannot answer:\n" + "\n".join(f"  - {text}" for text in [*texts]) + f"\n{way_out}"
         )
@@ -135,7 +136,8 @@ def _short_text(power: dict[str, Any], source: str) -> str:
     text += f"{most}{_chance(least)}"
     if power["blocks_needed"] is None:
         return text + "; no number of blocks up to 1,000 would do: less spread, or a threshold farther from the effect"
-    text += f"; {power['blocks_needed']} blocks would give {_chance(power['power_needed'])}: "
+    alone = "" if power["complete"] else " for the parts whose spread is known"
+    text += f"; {power['blocks_needed']} blocks would give {_chance(power['power_needed'])}{alone}: "
     return f"{text}method.blocks: {power['blocks_needed']}{_time_text(power, source)}"
 
 

@@ -64,7 +64,7 @@ class Plan:
 
     @property
     def is_pilot(self) -> bool:
-        """Whether it is a pilot's: three blocks, no spares, and no verdict."""
+        """Whether it is a pilot's: three blocks (and the card's spares), and no verdict."""
         return self.seed_source == PILOT
 
     @cached_property
@@ -169,8 +169,8 @@ def make_plan(
 
 
 def _of_a_pilot(card: dict[str, Any]) -> dict[str, Any]:
-    """The card with a pilot's method: three blocks of its arms, no spares, nothing beside them."""
-    method = card["method"] | {"blocks": PILOT_BLOCKS, "spare_blocks": 0}
+    """The card with a pilot's method: three blocks of its arms and its spares, no A/A."""
+    method = card["method"] | {"blocks": PILOT_BLOCKS}
     return card | {"method": method | ({"aa": None} if "aa" in method else {})}
 
 

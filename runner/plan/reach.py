@@ -121,8 +121,9 @@ def _ceiling(
         load = _load(card, others[0]["load"])
         mend = f"claim.at: [{load}], where it did so in {_range(others[0]['share_of_ceiling'])}"
     else:
-        less = "" if _rounded(left) == 0 else f", or a threshold below {most}"
-        mend = f"a higher load, tighter objectives{less}"
+        mend = f"a higher load, tighter objectives, or a threshold below {most}"
+        if _rounded(left) == 0:
+            mend = "a higher load or tighter objectives"
     return OutOfReach(seen, mend)
 
 

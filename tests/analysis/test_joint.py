@@ -48,6 +48,10 @@ def test_one_load_is_the_oracle(blocks: int, chance: float) -> None:
     assert (found["complete"], found["reason"]) == (True, None)
 
 
+def test_blocks_that_do_not_multiply_are_added_once() -> None:
+    assert ask([0.03], seconds_beside=100.0)["seconds_needed"] == 760.0
+
+
 def test_a_pilots_spread_is_planned_with_at_its_upper_bound() -> None:
     at = [{"load": 1.0, "spread": 0.03, "spread_df": 7, "reason": None}]
     (part,) = ask([], claim={"at": at})["parts"]

@@ -14,6 +14,7 @@ import benchcard.analysis
 import pytest
 from benchcard.analysis.metrics import METRICS
 from benchcard.reports.render import render
+from scipy import stats
 
 from .bundles import CERTIFICATE, Cell, Row, ab_card, analyse, build, point, process
 
@@ -91,7 +92,7 @@ def test_inconclusive_says_what_could_be_seen(tmp_path: Path) -> None:
     text = verdict["sentence"]
     assert "changed goodput by an estimated +7.1% (95% interval −0.1% to +15%, zero included), that is" in text
     assert "the interval spans the threshold: 8 blocks with this spread detect (power 80%) an effect" in text
-    assert f"and {effect['blocks_needed']} blocks would one as far from it as the one seen" in text
+    assert f"; one as far from it as the one seen takes {effect['blocks_needed']} blocks." in text
     assert not any(word in text for word in ("trend", "no difference", "almost", "nearly"))
 
 
@@ -296,6 +297,23 @@ def test_some_load(tmp_path: Path) -> None:
     assert analyse(build(tmp_path / "b", some, good=gain(1.0, 1.0)))["verdict"] == "falsified"
 
 
+def test_at_some_load_sentence_row_and_next_step_name_the_same_blocks(tmp_path: Path) -> None:
+    some = ab_card(claim__scope="some_load", claim__at=[10.0, 20.0])
+    verdict = analyse(build(tmp_path, some, good=gain(1.0, 1.06, noise=0.03)), apart=True)
+    row = effect_at(verdict, 20.0)
+    assert (verdict["verdict"], row["word"]) == ("inconclusive", "inconclusive")
+    (part,) = [part for part in verdict["next"]["parts"] if part["load_point"] == 2]
+    # one load of two must show it: a two-sided level of 97.5%, so that one block fewer falls short of 80%
+    distance = (row["mean"] - row["threshold"]) / row["stdev"]
+
+    def chance(n: int) -> float:
+        return float(stats.nct.sf(stats.t.ppf(1 - 0.025 / 2, n - 1), n - 1, distance * n**0.5))
+
+    assert chance(row["blocks_needed"] - 1) < 0.8 <= chance(row["blocks_needed"])
+    assert part["blocks_needed"] == row["blocks_needed"]
+    assert f"takes {row['blocks_needed']} blocks." in verdict["sentence"]
+
+
 def test_must_fall_by(tmp_path: Path) -> None:
     claim = {"metric": "ttft.p50", "direction": "must_fall_by", "threshold": {"value": 0.15, "scale": "relative"}}
     card = ab_card(claim=claim | {"scope": "loads", "at": [20.0]}, guards=[])
@@ -310,7 +328,9 @@ def test_nothing_good_anywhere_has_a_defined_answer(tmp_path: Path) -> None:
     assert verdict["verdict"] == "inconclusive"
     assert effect_at(verdict, 20.0)["scale"] == "scaled"
     assert effect_at(verdict, 20.0)["flags"] == ["degenerate"]
-    assert "candidate − threshold × baseline is zero in every block" in verdict["because"][0]["text"]
+    assert (
+        "candidate − the threshold's multiple of the baseline is zero in every block" in verdict["because"][0]["text"]
+    )
 
 
 def test_no_good_request_in_one_baseline_block(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_numbers_of_the_headline_and_effect_table_are_the_verdicts(name: str, tm
     ]
     texts = _top(document) + [cell.text for t in tables for row in t.rows for cell in row]
     known += [1993 * 600 / 86400]  # the new card's days
-    for text in (text for text in texts if not text.startswith("Unknown,")):  # counts and names: the lint reads them
+    for text in (text for text in texts if not text.startswith("Unknown ")):  # counts and names: the lint reads them
         for number, half in _numbers(text):
             assert any(abs(abs(number) - abs(n)) <= half * (1 + 1e-9) for n in known), (text, number)
 
@@ -70,6 +70,27 @@ def test_supported_speaks_of_its_conditions_only(tmp_path: Path) -> None:
         "The effect clears the threshold that the card fixed beforehand, and every guard holds.",
         "That answers the question for the conditions below, and for no others.",
     )
+
+
+def test_what_makes_the_ground_unsure_stands_under_the_verdict(tmp_path: Path) -> None:
+    verdict = bundles.supported()
+    next(row for row in verdict["effects"] if row["claimed"])["flags"] = ["fragile"]
+    (row,) = [row for row in bundles.aa()["aa"] if row["word"] == "clean"]
+    verdict["aa"] = [{**row, "equivalent": False, "interval": [-0.005241, 0.0198]}, {**row, "load": 12.0}]
+    card = bundles.aa_card()
+    bundle = read.read_bundle(bundles.write(tmp_path / "bundle", verdict, card))
+    lines = headline.decision(bundle)
+    assert lines[1:3] == (
+        "Fragile at 12 req/s: the t interval decides, and the exact sign-flip test disagrees with it about the "
+        "threshold.",
+        # e^.0198 = 1.02
+        "A bias of the procedure beyond ±1% is not ruled out at 6 req/s: goodput of the baseline against itself, 95% "
+        "interval −0.5% to +2.0%.",
+    )
+    assert lines[3].startswith("What it cost")
+    invalid = {**verdict, "verdict": "invalid"}
+    bundle = read.read_bundle(bundles.write(tmp_path / "invalid", invalid, card))
+    assert not any(line.startswith(("Fragile", "A bias")) for line in headline.decision(bundle))
 
 
 def test_supported_without_a_guard_says_so(tmp_path: Path) -> None:

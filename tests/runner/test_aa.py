@@ -19,6 +19,7 @@ from benchcard.runner.bundle import Bundle, write_manifest
 from benchcard.runner.execute import Execution
 from benchcard.runner.plan.blocks import plan_blocks
 from benchcard.runner.plan.plan import make_plan
+from benchcard.runner.prospects import in_virtual_time, seconds_a_block, seconds_of_aa
 from benchcard.runner.virtual_run import virtual_run
 from benchcard.schema.card import load_card
 from benchcard.schema.errors import SystemUnderTestError
@@ -177,6 +178,22 @@ def test_in_virtual_time_there_is_no_noise_and_the_effects_are_the_same(tmp_path
     assert (row["word"], row["equivalent"], row["p_equivalent"]) == ("clean", True, None)
     markdown, _ = render(tmp_path / "aa" / "run", tmp_path / "out")
     assert "where there is nothing to see, a block shows nothing" in markdown.read_text()
+
+
+def test_aa_blocks_are_no_part_of_what_virtual_time_or_more_blocks_are_asked_about(tmp_path: Path) -> None:
+    found = []
+    for name, write in (("plain", small_card), ("aa", lambda folder: aa_card(folder, "{blocks: 5}"))):
+        (tmp_path / name).mkdir()
+        card = load_card(write(tmp_path / name), installed_revision=installed_revision())
+        found.append((card.resolved, in_virtual_time(make_plan(card.resolved, card.digest))[0]))
+    (plain_card, plain), (mixed_card, mixed) = found
+    assert plain is not None
+    assert mixed is not None
+    assert mixed["differences"] == plain["differences"]
+    # two cells of .1 s and .5 s; five A/A blocks of as much stay five, whatever the number of the others
+    assert seconds_a_block(mixed_card) == seconds_a_block(plain_card) == pytest.approx(1.2)
+    assert (seconds_of_aa(plain_card), seconds_of_aa(mixed_card)) == (0.0, pytest.approx(6.0))
+    assert seconds_of_aa(mixed_card, {"seconds_a_block": 4.0}) == 20.0
 
 
 class Quiet:

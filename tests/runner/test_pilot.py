@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from benchcard.runner.bundle import Bundle
+from benchcard.runner.cli.pilot import pilot_text
 from benchcard.schema.card import load_card
 from benchcard.schema.errors import CardError
 
@@ -31,7 +34,8 @@ def test_a_pilot_is_marked_and_has_no_verdict(pilot: Path) -> None:
     run = only_run(pilot / "runs")
     assert run.name.endswith("-pilot")
     plan = json.loads((run / "plan.json").read_text())
-    assert (plan["seed_source"], plan["pilot"], len(plan["blocks"])) == ("pilot", True, 3)
+    assert (plan["seed_source"], plan["pilot"]) == ("pilot", True)
+    assert [block["spare"] for block in plan["blocks"]] == [False] * 3 + [True] * 2
     assert plan["seed"] != 11
     assert json.loads((run / "attempts.jsonl").read_text().splitlines()[0])["pilot"] is True
     assert not any((run / name).exists() for name in ("verdict.json", "REPORT.md", "report.html"))
@@ -56,6 +60,30 @@ def test_what_a_pilot_prints(pilot: Path) -> None:
         "To plan with it, on the card:",
         f"power: {{expect: …, chance: 80%, spread: {{from: {path}}}}}",
     ]
+
+
+def test_a_pilot_without_a_spread_offers_nothing_to_paste(pilot: Path, tmp_path: Path) -> None:
+    run = tmp_path / "lost"
+    shutil.copytree(only_run(pilot / "runs"), run)
+    found = json.loads((run / "pilot.json").read_text())
+    none = {"blocks": 0, "d": [], "mean": None, "stdev": None, "df": None, "baseline": [], "reason": "no valid block"}
+    found |= {"blocks_used": 0, "differences": [row | none for row in found["differences"]]}
+    (run / "pilot.json").write_text(json.dumps(found))
+    text = pilot_text(Bundle(run))
+    assert text.startswith("pilot: 0 of 3 blocks; no verdict, and its data enter none\n")
+    assert text.endswith("\nThere is nothing to plan with: no spread of the claim's metric was found")
+    assert "power: {" not in text
+
+
+def test_an_incomplete_joint_chance_is_not_told_as_the_whole(tmp_path: Path) -> None:
+    path = small_card(tmp_path)
+    path.write_text(path.read_text() + GUARD + "power: {expect: 5%, spread: 3%}\n")
+    done = benchcard("plan", path, code=2)
+    assert (
+        "Joint chance at the expected effect of 5%: 48%; wanted 80%\n"
+        "  not in it: tpot.p50 at 40 req/s, whose spread is not known; with them it can only be lower\n"
+    ) in done.stdout
+    assert "6 blocks give at most 48%; 11 blocks would give 82% for the parts whose spread is known: " in done.stderr
 
 
 def test_every_command_says_that_it_is_a_pilot(pilot: Path) -> None:
@@ -113,7 +141,8 @@ def test_too_small_a_joint_chance_is_refused_before_anything_starts(pilot: Path)
             "error: the experiment cannot answer:\n"
             "  - the joint chance is too small: power.chance is 80%, and 6 blocks give 48%; 11 blocks would give 82%: "
             "method.blocks: 11 (about 13 s; server starts come on top)\n"
-            'Or say on the card why to run it all the same: power: {override: "why", …}; the verdict will say so\n'
+            "Or say on the card why to run it all the same: "
+            'power: {expect: …, override: "why"}; the verdict will say so\n'
         )
     assert not (pilot / "none").exists()
     text = benchcard("plan", path, code=2).stdout
@@ -150,8 +179,8 @@ def test_a_claim_out_of_reach_is_refused_by_virtual_time(pilot: Path) -> None:
         "error: the experiment cannot answer:\n"
         "  - the claim is out of reach at 40 req/s: in virtual time the baseline already met every objective in 100.0% "
         "of the requests, so goodput can rise by 0% at most, and must rise by more than 2%. What would mend it: a "
-        "higher load, tighter objectives\n"
-        'Or say on the card why to run it all the same: power: {override: "why", …}; the verdict will say so\n'
+        "higher load or tighter objectives\n"
+        'Or say on the card why to run it all the same: power: {expect: …, override: "why"}; the verdict will say so\n'
     )
 
 
