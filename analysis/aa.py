@@ -4,8 +4,8 @@ d of a block is the second run's value against the first's: ln(m₂ / m₁), or 
 the A/A blocks of a load: a t interval, and the spread s, the noise floor: what the procedure sees where there is
 nothing. The interval is held against ±margin, the card's `within` (on the log scale ln(1 + within) to either side).
 Wholly outside:
-biased, and the run is invalid. Reaching into it: clean. Wholly inside: clean, and equivalence is established; p is that
-of the two one-sided t tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). Undefined, or from
+biased, and the run is invalid. Reaching across: no bias shown, and none ruled out. Wholly inside: clean, equivalence is
+established; p is that of the two one-sided t tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). Undefined, or from
 too few blocks: not established, which decides nothing.
 
 A guard's metrics are shown beside it, exploratory and without a word. No A/A block enters an effect of the treatment.
@@ -29,7 +29,7 @@ from .metrics import ALL_METRICS
 from .records import Record
 from .tables import block_rows
 
-CLEAN, BIASED, OPEN = "clean", "biased", "not established"
+CLEAN, UNSHOWN, BIASED, OPEN = "clean", "no bias shown", "biased", "not established"
 #: why nothing has a word where the procedure is biased
 _NO_WORD = "the run is invalid, since its A/A blocks are biased"
 #: so many lost blocks are named
@@ -58,11 +58,12 @@ def bias(d: Sequence[float], margin: float, confidence: float = 0.95) -> Bias:
         size = float(np.abs(values).max())
         outside = compare_to(mean, margin, size) > 0 or compare_to(mean, -margin, size) < 0
         inside = compare_to(mean, margin, size) < 0 < compare_to(mean, -margin, size)
-        return Bias(mean, 0.0, mean, mean, None, BIASED if outside else CLEAN, inside)
+        return Bias(mean, 0.0, mean, mean, None, BIASED if outside else CLEAN if inside else UNSHOWN, inside)
     below = one_sided_p(mean, stdev, len(values), margin, up=False)[1]
     above = one_sided_p(mean, stdev, len(values), -margin, up=True)[1]
-    word = BIASED if lower > margin or upper < -margin else CLEAN
-    return Bias(mean, stdev, lower, upper, max(below, above), word, -margin < lower and upper < margin)
+    inside = -margin < lower and upper < margin
+    word = BIASED if lower > margin or upper < -margin else CLEAN if inside else UNSHOWN
+    return Bias(mean, stdev, lower, upper, max(below, above), word, inside)
 
 
 def aa_rows(reading: Reading) -> list[Record]:

@@ -8,7 +8,7 @@ from . import wording
 from .document import Block, Bullets, Cell, Paragraph, Section, section, table
 from .read import Bundle, Json
 
-_TONES = {"clean": "good", "biased": "bad", "not established": "warn"}
+_TONES = {"clean": "good", "no bias shown": "warn", "biased": "bad", "not established": "warn"}
 #: so many A/A blocks say little of a bias of the size of their spread
 _FEW = 12
 

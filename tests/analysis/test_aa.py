@@ -40,13 +40,14 @@ def test_words_against_scipys_own_tests(shift: float) -> None:
     low, high = stats.ttest_1samp(d, 0).confidence_interval(0.95)
     assert found.p == pytest.approx(max(less, greater), rel=1e-9)
     assert (found.lower, found.upper) == pytest.approx((low, high), rel=1e-9)
-    assert found.word == ("biased" if low > margin or high < -margin else "clean")
+    inside = -margin < low and high < margin
+    assert found.word == ("biased" if low > margin or high < -margin else "clean" if inside else "no bias shown")
     assert found.equivalent == (-margin < low and high < margin)
 
 
 @pytest.mark.parametrize(
     ("value", "word", "equivalent"),
-    [(0.0, "clean", True), (0.01, "clean", False), (-0.01, "clean", False), (0.011, "biased", False)],
+    [(0.0, "clean", True), (0.01, "no bias shown", False), (-0.01, "no bias shown", False), (0.011, "biased", False)],
 )
 def test_blocks_that_are_all_the_same(value: float, word: str, equivalent: bool) -> None:
     found = bias([value] * 6, 0.01)
@@ -103,7 +104,7 @@ def test_clean_blocks_change_nothing_but_the_conditions(tmp_path: Path) -> None:
     }
     assert facts == {
         "load_point": 2, "load": 20.0, "metric": "goodput", "unit": "req/s", "scale": "log", "blocks": 6,
-        "word": "clean", "equivalent": False, "reason": None,
+        "word": "no bias shown", "equivalent": False, "reason": None,
     }  # fmt: skip
     same = ("verdict", "because", "sentence", "effects", "guards", "summary", "metrics", "attribution", "blocks")
     assert {key: document[key] for key in same} == {key: plain[key] for key in same}
@@ -112,7 +113,7 @@ def test_clean_blocks_change_nothing_but_the_conditions(tmp_path: Path) -> None:
     assert text == {
         "name": "noise floor (A/A)",
         "value": "at 20 req/s goodput of the baseline against itself differs by −0.01% (95% interval −1.85% to +1.86%, "
-        "6 A/A blocks): clean, a bias beyond ±1% is not ruled out, spread of a block 1.78%",
+        "6 A/A blocks): no bias shown, a bias beyond ±1% is not ruled out, spread of a block 1.78%",
         "source": "observed",
     }
     assert [block["block"] for block in document["aa_blocks"]] == [11, 12, 13, 14, 15, 16]
@@ -143,9 +144,9 @@ def test_biased_blocks_make_the_run_invalid(tmp_path: Path) -> None:
 
 def test_a_wide_margin_that_the_interval_reaches_is_kept(tmp_path: Path) -> None:
     document = analyse(build(tmp_path, aa_card(within=0.11), good=shares(HIGHER), skip=spares))
-    assert (only(document)["word"], document["verdict"]) == ("clean", "supported")
+    assert (only(document)["word"], document["verdict"]) == ("no bias shown", "supported")
     (text,) = [c["value"] for c in document["conditions"] if c["name"] == "noise floor (A/A)"]
-    assert "clean, a bias beyond ±11% is not ruled out, zero lies outside the interval" in text
+    assert "no bias shown, a bias beyond ±11% is not ruled out, zero lies outside the interval" in text
 
 
 def test_points(tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_points(tmp_path: Path) -> None:
 
 
 def test_fewer_blocks_than_planned_are_said_and_below_five_nothing_is_established(tmp_path: Path) -> None:
-    for lost, word in ((1, "clean"), (2, "not established")):
+    for lost, word in ((1, "no bias shown"), (2, "not established")):
 
         def skip(cell: Cell, lost: int = lost) -> bool:
             return spares(cell) or cell.block > 16 - lost

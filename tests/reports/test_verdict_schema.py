@@ -261,7 +261,7 @@ def test_words_and_names_are_those_of_the_analysis() -> None:
     assert enum("gate", "gate") == set(gates.GATES)
     assert enum("gate", "unit") == {gate.unit for gate in gates.GATES.values()}
     assert enum("evidence", "metric") == set(SERVER_METRICS)
-    assert enum("aa_row", "word") == {aa.CLEAN, aa.BIASED, aa.OPEN, None}
+    assert enum("aa_row", "word") == {aa.CLEAN, aa.UNSHOWN, aa.BIASED, aa.OPEN, None}
     assert enum("steady", "word") == {steady_loads.STEADY, steady_loads.DRIFTS, steady_loads.OPEN, None}
     assert enum("latency", "metric") == set(cells.CURVES)
     assert enum("latency", "percentile") == set(percentiles.PERCENTILES)

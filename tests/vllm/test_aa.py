@@ -68,7 +68,7 @@ def test_the_procedure_sees_no_bias_in_two_equal_systems(run: Path) -> None:
     (row,) = [row for row in verdict["aa"] if row["decides"]]
     assert row["blocks"] == 6
     low, high = row["interval"]
-    assert row["word"] == "clean", row
+    assert row["word"] in ("clean", "no bias shown"), row
     assert low < math.log(1.05)
     assert high > -math.log(1.05)
     assert verdict["verdict"] not in ("supported", "invalid"), verdict["because"]
