@@ -3,10 +3,9 @@
 d of a block is the second run's value against the first's: ln(m₂ / m₁), or m₂ − m₁ where the claim is in points. Over
 the A/A blocks of a load: a t interval, and the spread s, the noise floor: what the procedure sees where there is
 nothing. The interval is held against ±margin, the card's `within` (on the log scale ln(1 + within) to either side).
-Wholly outside:
-biased, and the run is invalid. Reaching across: no bias shown, and none ruled out. Wholly inside: clean, equivalence is
-established; p is that of the two one-sided t tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). Undefined, or from
-too few blocks: not established, which decides nothing.
+Wholly outside: biased, and the run is invalid. Reaching across: no bias shown, and none ruled out. Wholly inside:
+clean, equivalence is established; p is that of the two one-sided t tests (Schuirmann, Journal of Pharmacokinetics and
+Biopharmaceutics 15, 1987). Undefined, or from too few blocks: not established, which decides nothing.
 
 A guard's metrics are shown beside it, exploratory and without a word. No A/A block enters an effect of the treatment.
 """
