@@ -15,7 +15,7 @@ _KEPT = (
     "cell", "block", "arm", "load_point", "load", "phase", "prompt_digest", "queued", "sent", "asked_input_tokens",
     "asked_output_tokens",
 )  # fmt: skip
-NO_RATIO = "zero in some block, so no log ratio: d = candidate − threshold × baseline, against 0, in all blocks"
+NO_RATIO = "zero in some block, so no log ratio: d = candidate − the threshold's multiple of the baseline"
 
 
 def good(block: int, arm: str, _: int) -> float:
