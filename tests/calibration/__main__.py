@@ -37,7 +37,8 @@ does not hold.
 
 How to read it: *observed* is the share of experiments, with its exact 99% interval; rows of one set share its
 experiments. *Must be* is the bound, fixed before; only under "What it rests on" and "What is not done" does it describe
-what such methods and such noise give, and there some ranges were set after a first simulation had been seen. Where it is one-sided, *allowed* adds what chance may do: a share
+what such methods and such noise give, and there some ranges were set after a first simulation had been seen.
+Where it is one-sided, *allowed* adds what chance may do: a share
 above that comes up once in {rare:,.0f} times if the true rate stands exactly on the bound. B is the number of
 blocks, s the spread of the differences over blocks.
 
