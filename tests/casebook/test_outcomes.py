@@ -63,6 +63,8 @@ def test_25_a_run_in_which_nothing_answers_right(tmp_path: Path) -> None:
     card = small_card(
         tmp_path, baseline=", misbehave: error_every=1", candidate=", misbehave: error_every=1", measure="0.2 s"
     )
+    # Virtual time shows that nothing could be answered here; the card runs all the same, and says why.
+    card.write_text(card.read_text() + 'power: {expect: 20%, override: "it is the failures that are looked at"}\n')
     benchcard("run", card, "--out", tmp_path / "runs")
     run = only_run(tmp_path / "runs")
     verdict = json.loads((run / "verdict.json").read_text())

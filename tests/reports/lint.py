@@ -406,12 +406,14 @@ def _negative(scope: Json) -> set[Fact]:
 def _sums(scope: dict[str, Json]) -> set[Fact]:
     """What is counted over rows: undefined values by quantity and reason, rows that passed, time apart."""
     out: set[float] = set()
-    sums: dict[tuple[str, str], float] = {}
+    # the statistics of one quantity leave out the same values of a cell
+    undefined: dict[tuple[str, str, str], float] = {}
     for row in scope.get("metrics") or []:
         for reason, count in row["undefined"].items():
-            sums[row["metric"].split(".")[0], reason] = (
-                max(sums.get((row["metric"].split(".")[0], reason), 0), 0) + count
-            )
+            undefined[row["metric"].split(".")[0], reason, row["cell"]] = count
+    sums: dict[tuple[str, str], float] = {}
+    for (quantity, reason, _), count in undefined.items():
+        sums[quantity, reason] = sums.get((quantity, reason), 0) + count
     out |= set(sums.values())
     for key, flag in (("validity", "passed"), ("blocks", "used")):
         rows = scope.get(key) or []
