@@ -87,8 +87,8 @@ FLOORS = {
 @pytest.mark.parametrize("name", FLOORS)
 def test_the_share_of_changed_numbers_that_is_found(name: str, tmp_path: Path) -> None:
     """Measured with 150 numbers (seed 20260923): supported .893, falsified .900, inconclusive .887, mixed .900, invalid
-    .677 (mostly small counts), baseline .771, second day .860, populations .840, A/A .847, published .76 (chunked prefill). The floors
-    lie .03 below."""
+    .677 (mostly small counts), baseline .771, second day .860, populations .840, A/A .847, published .76.
+    The floors lie .03 below."""
     folder = tmp_path / "bundle"
     if name == "published":
         folder = PUBLISHED[0]
