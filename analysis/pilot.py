@@ -88,7 +88,8 @@ def _baseline(reading: Reading, point: int) -> Record:
     metric, population = claim["metric"], claim.get("population")
     shares: Sequence[float | None] = []
     of = _CEILINGS.get(metric)
-    if of is not None and (metric != "request_throughput" or card["workload"]["load_kind"] == "rate"):
+    # in a closed loop a faster system is asked for more: only a share of its requests has a ceiling there
+    if of is not None and (metric == "attainment" or card["workload"]["load_kind"] == "rate"):
         found = pairs(reading, of, point, population).baseline
         shares = [None if x is None else 1 - x for x in found] if of == "error_rate" else found
     return {
