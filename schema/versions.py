@@ -10,7 +10,7 @@ CARD_VERSION = 1
 #: 3: traces, recorded requests, length pairs, conversations, populations, structured output, warm caches, cold starts
 #: (workload), validity.cached_beyond_plan, validity.steady_state; system.model.tokenizer_config and chat_template.
 #: 4: analysis.attainment, method.aa, power.override, power.spread.from.
-CARD_EDITION = 4
+CARD_EDITION = 5
 #: 1: first.
 PLAN_VERSION = 1
 #: 1: first; failure, tries, population, turns, own_tokens and reusable_tokens came later; a reader that does not
