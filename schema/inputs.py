@@ -24,6 +24,7 @@ from .digest import digest_bytes
 from .errors import InputError, Problem
 from .phrase import KeyPath, show
 from .pilot import read_pilot
+from .probe_file import read_probe
 from .recorded import Recorded, read_recorded
 from .structure import Schema, card_schema, child
 from .table import FileError, json_document
@@ -177,6 +178,8 @@ def _facts(
     try:
         if kind == "pilot":
             return read_pilot(data)
+        if kind == "probe":
+            return read_probe(data)
         if kind == "json_schema":
             _require_json_schema(data)
             return {}
