@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -73,6 +73,8 @@ class EngineMetrics(Collector):
         self.e2e = Histogram(LATENCY_BUCKETS)
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
+        # When this process started and what it used, as every server with this library shows.
+        ProcessCollector(registry=self._registry)
 
     def finish(self, reason: str, arrival_ns: int, sent_ns: list[int]) -> None:
         """A request ended for that reason; its tokens went out at `sent_ns`."""
