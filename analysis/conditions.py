@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import aa, planned_power, reuse, start_words, steady_loads, turns, wording
+from . import aa, places, planned_power, reuse, start_words, steady_loads, turns, wording
 from .card import ARMS
 from .card_words import engine, flags, model, objectives, treatment, unknowns, window
 from .cells import Reading
+from .claim import LoadEffect
 from .instrument import measuring_client
 from .issued import in_words as in_words_issued
 from .lengths import in_words, outputs_in_words
@@ -19,6 +20,7 @@ from .population_rows import mix
 from .populations import declared
 from .read import Bundle
 from .records import Record
+from .servers import condition_rows as servers
 from .start import cold_start as is_cold_start
 from .traffic import arrivals, cache_state, plain, shape, workload
 
@@ -56,6 +58,7 @@ def conditions(reading: Reading) -> list[Record]:
         _row("server restarts", plain((card["system"].get("launch") or {}).get("restart", "not declared"))),
         *(_row(*found) for found in steady_loads.conditions(reading, steady_loads.steady_rows(reading))),
         _row("days", "single day", "observed"),
+        *(_row(*found) for found in servers(bundle)),
         *(_row("measuring client", text, "observed") for text in measuring_client(bundle)),
         *sent_again(reading),
     ]
@@ -116,6 +119,12 @@ def reversal_conditions(texts: Sequence[str]) -> list[Record]:
     return [_row("reversed between populations", text, "observed") for text in texts]
 
 
+def place_conditions(reading: Reading, effects: Sequence[LoadEffect]) -> list[Record]:
+    """That the arms exchanged places, or ran against themselves across them."""
+    found = places.condition(reading, effects)
+    return [] if found is None else [_row("places", *found)]
+
+
 def sent_again(reading: Reading) -> list[Record]:
     """How many counted attempts were tried more than once, where any was."""
     again = sum(cell.again for cell in reading.used())
@@ -151,6 +160,8 @@ def _identity(bundle: Bundle) -> list[Record]:
         fields = {arm: known[arm].get(name, {}) for arm in known}
         values = {arm: plain(field.get("value")) for arm, field in fields.items()}
         differs = len(set(values.values())) > 1
+        if name.startswith("server.") and name != "server.url":
+            continue  # said in words of their own
         if not differs and name.split(".")[0] not in _SHOWN:
             continue
         if all(field.get("source") == "unknown" for field in fields.values()):

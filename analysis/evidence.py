@@ -16,6 +16,7 @@ import polars as pl
 
 from .read import Bundle, Cell
 from .records import BundleError, Record
+from .servers import behind_a_balancer
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ def judge_evidence(
             )
         at_least = row["direction"] == "at_least"
         numerator, denominator, reason = observe(bundle, (c for c in used if c.arm == row["arm"]), metric)
+        reason = behind_a_balancer(bundle, row["arm"]) or reason
         observed = None
         if reason is not None:
             word = "unknown"

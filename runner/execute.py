@@ -151,7 +151,7 @@ class Execution:
         unsure = check_server(words, some_prompts(self.plan, PROMPTS), model_name(card), running.arm, probe)
         tokenizer = tokenizer_facts(card, unsure)
         identity = identify(card, running.arm, probe, running.argv, running.env, before, tokenizer)
-        if running.process is None:
+        if running.process is None or not first:
             identity["fields"] |= self._preflight.fields(running, identity["fields"])
         if not first:
             write_json(path, identity)

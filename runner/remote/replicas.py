@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from ...schema.digest import canonical_json
@@ -72,9 +73,7 @@ def look_of(answer: Answer) -> Look:
     started = next((float(s.value) for s in samples if s.name == STARTED), None)
     config = next((canonical_json(s.labels).decode() for s in samples if s.name == "vllm:cache_config_info"), None)
     counters = {
-        f"{s.name}{canonical_json(s.labels).decode()}": float(s.value)
-        for s in samples
-        if s.name.endswith(_COUNTERS)
+        f"{s.name}{canonical_json(s.labels).decode()}": float(s.value) for s in samples if s.name.endswith(_COUNTERS)
     }
     return Look(headers, started, config, counters)
 
@@ -121,7 +120,7 @@ def _differences(configs: Sequence[str]) -> list[str]:
 def _went_back(looks: Sequence[Look]) -> str | None:
     """A counter that went down between two looks, with its values; or one that came and went."""
     pages = [look.counters for look in looks if look.counters]
-    for before, after in zip(pages, pages[1:], strict=False):
+    for before, after in pairwise(pages):
         for name, value in before.items():
             if name not in after:
                 return f"{_short(name)} was there, and at the next look was not"
