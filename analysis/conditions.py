@@ -20,6 +20,7 @@ from .population_rows import mix
 from .populations import declared
 from .read import Bundle
 from .records import Record
+from .servers import SAID
 from .servers import condition_rows as servers
 from .start import cold_start as is_cold_start
 from .traffic import arrivals, cache_state, plain, shape, workload
@@ -160,7 +161,7 @@ def _identity(bundle: Bundle) -> list[Record]:
         fields = {arm: known[arm].get(name, {}) for arm in known}
         values = {arm: plain(field.get("value")) for arm, field in fields.items()}
         differs = len(set(values.values())) > 1
-        if name.startswith("server.") and name != "server.url":
+        if name in SAID:
             continue  # said in words of their own
         if not differs and name.split(".")[0] not in _SHOWN:
             continue

@@ -68,17 +68,16 @@ def _across(reading: Reading, itself: Sequence[Record]) -> str | None:
 def accounted(reading: Reading, names: Sequence[str], itself: Sequence[Record]) -> tuple[list[str], str | None]:
     """(the confounded differences that the design does not account for, a clause on those that it does or None)."""
     there = [name for name in names if of_a_place(name)]
-    verb = "differs" if len(there) == 1 else "differ"
     aa = _across(reading, itself)
     if not there or not (both_sides(reading) or aa):
         return list(names), None
     left = [name for name in names if name not in there]
     if both_sides(reading):
         after, blocks = reading.bundle.card["method"]["swap"]["after_block"], reading.wanted
-        how = f"with the place, and the arms exchanged places after block {after} of {blocks}"
+        how = f"the arms exchanged them after block {after} of {blocks}"
     else:
-        how = f"between the arms' servers, and A/A blocks across both servers were not biased ({aa})"
-    return left, f"{wording.listed(there)} {verb} {how}"
+        how = f"A/A blocks across both were not biased ({aa})"
+    return left, f"the places of the arms differ in {wording.listed(there)}, and {how}"
 
 
 def condition(reading: Reading, effects: Sequence[LoadEffect]) -> tuple[str, str] | None:

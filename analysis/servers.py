@@ -9,6 +9,8 @@ from .read import Bundle
 from .records import Record
 from .view import CellView, Observation
 
+#: fields of an identity that have conditions of their own here, and one that changes from reply to reply
+SAID = ("server.round_trip", "server.replicas_seen", "server.buffering", "server.answered_by")
 _STARTED = "process_start_time_seconds"
 #: clocks of two hosts may differ by this much, s
 _CLOCKS = 60.0

@@ -18,7 +18,7 @@ TOGETHER_NS = 200_000
 #: a server that took less time for each further chunk than this may well send several at once
 _GENERATES_NS = 400_000
 #: so large a share of chunks that came together with the one before is a buffer's
-BUFFERED = 0.5
+BUFFERED = 0.8
 
 #: so often a short stream is asked for until one comes as it was made: a client without a core reads late, and together
 TRIES = 4
