@@ -1,4 +1,4 @@
-"""Arms that exchanged places, and A/A blocks across both servers: what a confounded difference then does to the word."""
+"""Arms that exchanged places, and A/A blocks across both servers: what a confounded difference then does to a word."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ def test_aa_across_the_servers(tmp_path: Path, shift: float, word: str, how: str
 
 def test_aa_at_one_server_accounts_for_nothing(tmp_path: Path) -> None:
     card = aa_card(identity__confounded=["node"])
-    found = analyse(build(tmp_path, card, good=lambda block, arm, point: 0.7 if arm == "candidate" else 0.5, skip=spares))
+    found = analyse(
+        build(tmp_path, card, good=lambda block, arm, point: 0.7 if arm == "candidate" else 0.5, skip=spares)
+    )
     assert (found["verdict"], codes(found)[0]) == ("inconclusive", "confounded")
 
 
