@@ -13,6 +13,7 @@ from ..analysis_process import installed_revision
 from ..people import people_time
 from ..plan.duration import Duration, plan_duration, require_budget, require_size
 from ..plan.plan import Plan, make_plan
+from ..plan.stages import Stage, stages
 from ..prospects import prospects
 from .prospects_text import prospect_lines, require_answerable
 from .warn import show_warnings, warnings_as_json
@@ -48,7 +49,9 @@ def _lines(plan: Plan, duration: Duration) -> list[str]:
     lines.append(
         f"{'block':>5}  cells in order (loads: {', '.join(f'{x:g}' for x in plan.card['workload']['loads'])} {unit})"
     )
+    moves = {stage.blocks[0]: _move(stage) for stage in stages(plan) if stage.blocks and len(stages(plan)) > 1}
     for block in plan.blocks:
+        lines += [f"{'':>5}  {moves[block.block]}"] if block.block in moves else []
         cells = "  ".join(f"{cell.arm}@{cell.load:g}" for cell in block.cells)
         notes = ", ".join(word for word, is_so in (("A/A", block.aa), ("spare", block.spare)) if is_so)
         lines.append(f"{block.block:>5}  {cells}{f'   ({notes})' if notes else ''}")
@@ -65,6 +68,12 @@ def _lines(plan: Plan, duration: Duration) -> list[str]:
             f"spare is needed, {people_time(duration.drain)} more in the worst drains; server starts come on top"
         )
     return lines
+
+
+def _move(stage: Stage) -> str:
+    """Where the arms are asked from here on, and by which command they come there."""
+    places = ", ".join(f"{arm} at the {place}'s server" for arm, place in stage.places.items())
+    return f"-- {places}" + ("" if stage.command is None else f"; first {' '.join(stage.command)}")
 
 
 def _traffic_lines(plan: Plan) -> list[str]:
