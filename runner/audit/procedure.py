@@ -35,6 +35,28 @@ def order(context: Context) -> Iterator[str]:
                 break
     if at < len(began):
         yield f"attempts.jsonl: cell {began[at]} was run out of the planned order"
+    yield from _places(context)
+
+
+def _places(context: Context) -> Iterator[str]:
+    """Each cell of servers that somebody else runs was asked for at the place where its arm was due, and after a swap
+    the log says that it was made."""
+    if context.card["system"]["engine"]["kind"] != "openai":
+        return
+    swapped = min((line["seq"] for line in context.lines("swapped")), default=None)
+    due: dict[str, tuple[str, str]] = {}
+    blocks = {block.block: block for block in context.plan.blocks}
+    for stage in stages(context.plan):
+        for number in with_spares(stage, context.lines("block_replaced")):
+            for cell in blocks[number].cells if number in blocks else ():
+                due[cell.cell] = (stage.name, context.card["arms"][stage.places[cell.arm]]["server"]["url"])
+    for line in context.lines("cell_started"):
+        stage_name, url = due.get(line["cell"], ("", None))
+        # A log from before places were in it has no address to hold against the card.
+        if line.get("url", url) != url:
+            yield f"attempts.jsonl: cell {line['cell']} was run at {line['url']}; its arm was due at {url}"
+        elif stage_name == "swapped" and (swapped is None or line["seq"] < swapped):
+            yield f"attempts.jsonl: cell {line['cell']} was due after the arms exchanged places, and ran before"
 
 
 def replacements(context: Context) -> Iterator[str]:
