@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from benchcard.runner.engines.process import free_port
 
 from .between import Proxy
 from .cards import LAX, benchcard, only_run
-from .outside import Deployment, lines, two_servers
+from .outside import Deployment, lines, start_engine, stop_engine, two_servers
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +111,28 @@ def test_a_probe_of_the_host(deployment: Deployment, tmp_path: Path) -> None:
     file.write_text(json.dumps({"probe_version": 1, "node": "x", "fields": fields}))
     said = benchcard("run", card, "--out", tmp_path / "again", code=3).stderr
     assert "baseline: model.name is atlas-70b, as the server says; its probe's file says another" in said
+
+
+def test_replicas_that_the_card_knows_of(deployment: Deployment, tmp_path: Path) -> None:
+    """They are measured; what the metrics say of one of them is evidence of nothing."""
+    other = free_port()
+    start_engine(tmp_path, other, caching=True)
+    evidence = "evidence: [{metric: server.prefix_cache_hit_rate, arm: candidate, at_least: 0%}]"
+    try:
+        with Proxy([deployment.ports["b"], other]) as balancer:
+            card = two_servers(
+                tmp_path, deployment.url("a"), balancer.url, candidate_more=", replicas: 2", objectives=evidence
+            )
+            benchcard("run", card, "--out", tmp_path / "runs")
+    finally:
+        stop_engine(tmp_path, other)
+    run = only_run(tmp_path / "runs")
+    fields = json.loads((run / "identity" / "candidate.json").read_text())["fields"]
+    assert fields["server.replicas_seen"] == {"value": 2, "source": "observed"}
+    verdict = json.loads((run / "verdict.json").read_text())
+    (row,) = verdict["evidence"]
+    assert row["word"] == "unknown"
+    assert row["reason"] == "2 replicas answer at one address, and each reading of the metrics is of one of them"
+    (check,) = [row for row in verdict["validity"] if row["name"] == "replicas"]
+    assert check["passed"] is True
+    assert benchcard("audit", run).stdout.splitlines()[-1] == "nothing failed"

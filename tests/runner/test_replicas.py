@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from benchcard.runner.remote.buffering import Arrivals, arrivals
-from benchcard.runner.remote.line import Streamed
+from benchcard.runner.remote.line import Answer, Streamed
 from benchcard.runner.remote.probed import with_probe
-from benchcard.runner.remote.replicas import Look, one_process, replicas_seen
+from benchcard.runner.remote.replicas import Look, look_of, one_process, replicas_seen
 from benchcard.runner.remote.round_trip import large_share
 from benchcard.schema.errors import SystemUnderTestError
 from hypothesis import given
@@ -44,8 +44,19 @@ def test_headers_name_the_replicas() -> None:
 def test_counters_alone_tell_two_apart() -> None:
     seen = replicas_seen([page(None, 120), page(None, 15), page(None, 120)])
     assert (seen.count, seen.signs) == (2, ("x_total went back: 120, 15, 120",))
-    gone = replicas_seen([page(None, 1), Look(counters={"y_total{}": 1})])
-    assert gone.signs == ("x_total was there, and at the next look was not",)
+    other = Look(counters={"y_total{}": 1})
+    gone = replicas_seen([page(None, 1), other, page(None, 1)])
+    assert gone.signs == ("x_total was there, then not, and then again",)
+    # one that went for good was taken away, and one that came is new
+    assert replicas_seen([page(None, 1), other, other]).count == 1
+
+
+def test_only_what_must_grow_is_a_counter() -> None:
+    """A gauge may be called anything."""
+    text = "# TYPE x_count gauge\nx_count 5\n# TYPE y_total counter\ny_total 3\n"
+    found = look_of(Answer(200, {"content-type": "text/plain", "x-pod": "a", "x-other": "b"}, text.encode(), 0.0))
+    assert found == Look({"x-pod": "a"}, None, None, {"y_total{}": 3.0})
+    assert look_of(Answer(200, {"content-type": "application/json"}, b"{}", 0.0)) == Look()
 
 
 def test_other_cache_settings_are_another_server() -> None:
