@@ -66,18 +66,19 @@ def condition_rows(bundle: Bundle) -> list[tuple[str, str, str]]:
             ("buffering on the way", fields.get("server.buffering")),
         ):
             if field is not None and (bundle.card["arms"][arm].get("server") or name == "round trip"):
-                rows.append((f"{name} ({arm})", *_said(bundle, name, field)))
+                rows.append((f"{name} ({arm})", *_said(bundle, arm, name, field)))
     return rows
 
 
-def _said(bundle: Bundle, name: str, field: Record) -> tuple[str, str]:
+def _said(bundle: Bundle, arm: str, name: str, field: Record) -> tuple[str, str]:
     value = field.get("value")
     if field.get("source") == "unknown" or value is None:
         return str(field.get("why") or "not observed"), "unknown"
     if name == "round trip":
         return _round_trip(bundle.card, value), "observed"
     if name == "replicas":
-        return f"{value} seen", "observed"
+        declared = bundle.card["arms"][arm]["server"].get("replicas") or 1
+        return f"{value} seen" + (f", {declared} declared" if declared != value else ""), "observed"
     held = "streams are held back: times of tokens are the buffer's" if value else "none seen in a short stream"
     return held, "observed"
 

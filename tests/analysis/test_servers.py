@@ -108,3 +108,10 @@ def test_what_the_conditions_say_of_the_way(tmp_path: Path) -> None:
         "streams are held back: times of tokens are the buffer's", "observed",
     )  # fmt: skip
     assert not [name for name in rows if name.startswith("server.round_trip")]
+
+
+def test_fewer_replicas_than_declared_are_said(tmp_path: Path) -> None:
+    bundle = build(tmp_path, external(2))
+    add_fields(bundle, "baseline", {"server.replicas_seen": {"value": 1, "source": "observed"}})
+    rows = {row["name"]: row["value"] for row in analyse(bundle)["conditions"]}
+    assert rows["replicas (baseline)"] == "1 seen, 2 declared"

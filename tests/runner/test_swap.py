@@ -48,7 +48,7 @@ def test_arms_exchange_places(deployment: Deployment, tmp_path: Path) -> None:
     found = json.loads((run / "verdict.json").read_text())["conditions"]
     (said,) = [row["value"] for row in found if row["name"] == "places"]
     assert said.startswith(
-        "the arms exchanged places after block 3 of 6; change of output_throughput at 8 concurrent: "
+        "the arms exchanged places after block 3 of 6; change of output_throughput at concurrency 8: "
     )
     # a cell that was asked for elsewhere than where its arm was due
     moved = lines(run, "cell_started")[-1]
