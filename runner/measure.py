@@ -30,7 +30,7 @@ from .plan.requests import PlannedRequest
 from .plan.salt import salt_of
 from .progress import Progress
 from .secrets import read_key
-from .telemetry.record import client_frame, scrape, server_frame, start_frame
+from .telemetry.record import TELEMETRY_EVERY, client_frame, scrape, server_frame, start_frame, watch
 from .tokens.words import Words
 
 if TYPE_CHECKING:
@@ -57,8 +57,9 @@ def measure_cell(session: Session, cell: Cell, running: Running, progress: Progr
     probe = Probe(running.endpoint)
     try:
         samples = scrape(probe, "before")
-        load = run_cell(job, progress.attempts)
-        samples += scrape(probe, "after")
+        with watch(running.endpoint, float(card["outputs"].get("telemetry_every", TELEMETRY_EVERY))) as during:
+            load = run_cell(job, progress.attempts)
+        samples += during + scrape(probe, "after")
     finally:
         probe.close()
     context = _context(session, cell, [value.removeprefix("Bearer ") for value in running.endpoint.headers.values()])
