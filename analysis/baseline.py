@@ -16,6 +16,7 @@ from .latency import latency_rows, objective_rows
 from .metrics import METRICS
 from .population_rows import population_rows
 from .records import Record
+from .server_rows import server_rows
 from .steady_loads import drift_text, drifting, steady_rows
 from .tables import all_metric_rows, attribution_rows, block_rows, mean_and_stdev, summary_rows, validity
 
@@ -55,6 +56,7 @@ def baseline(reading: Reading) -> Record:
         "blocks": block_rows(reading.blocks),
         "conditions": conditions(reading),
         "attribution": attribution_rows(reading),
+        **server_rows(reading),
         "summary": summary_rows(reading),
         "metrics": all_metric_rows(reading),
         "latency": latency_rows(reading),

@@ -25,6 +25,7 @@ from .population_rows import population_rows
 from .populations import declared
 from .records import Record
 from .sentence import sentence
+from .server_rows import server_rows
 from .steady_loads import INVALID_LOAD, drifting, steady_rows
 from .tables import all_metric_rows, attribution_rows, block_rows, summary_rows, validity
 
@@ -73,6 +74,7 @@ def verdict(reading: Reading) -> Record:
         **({"aa": itself, "aa_blocks": aa.aa_block_rows(reading)} if card["method"].get("aa") else {}),
         "conditions": [*conditions(reading), *reversal_conditions(turned)],
         "attribution": attribution_rows(reading),
+        **server_rows(reading),
         "summary": summary_rows(reading),
         "metrics": all_metric_rows(reading),
         "latency": latency_rows(reading),
