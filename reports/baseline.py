@@ -12,6 +12,7 @@ from .next_steps import is_unknown
 from .populations import population_sections
 from .procedure import blocks_section, check_section, conditions_section, identity_section, validity_section
 from .read import Bundle, Json
+from .servers import server_sections
 from .service import attribution_section, latency_section
 from .start import is_cold_start, start_sections, start_sentence
 from .steady import steady_sections
@@ -184,6 +185,7 @@ def baseline_document(bundle: Bundle) -> Document:
         *((latency_section(bundle),) if "latency" in bundle.result else ()),
         *population_sections(bundle),
         *steady_sections(bundle),
+        *server_sections(bundle),
         attribution_section(bundle),
         blocks_section(bundle),
         validity_section(bundle),

@@ -32,6 +32,7 @@ from .procedure import (
     validity_section,
 )
 from .read import Bundle, read_bundle
+from .servers import server_sections
 from .service import attribution_section, goodput_section, latency_section
 from .start import start_sections
 from .steady import steady_sections
@@ -101,6 +102,7 @@ def ab_document(bundle: Bundle) -> Document:
             *aa_sections(bundle),
             latency_section(bundle),
             *steady_sections(bundle),
+            *server_sections(bundle),
             metrics_section(bundle),
             validity_section(bundle),
             conditions_section(bundle),

@@ -140,7 +140,7 @@ class Player:
         reply.closed = True
         self._replies.pop(reply.key, None)
         self.scheduler.cancel(reply.key, now)
-        self.metrics.finish("abort", reply.timing.arrival_ns, reply.sent_ns)
+        self.metrics.finish("abort", reply.timing.arrival_ns, reply.sent_ns, reply.timing.admitted_ns)
         self.journal.write(reply.log_line("stalled" if reply.stalls else "cancelled", now))
 
     def reset_prefix_cache(self) -> bool:
@@ -190,6 +190,7 @@ class Player:
             if len(reply.sent_ns) == 1:
                 self._first_token(reply)
         self.metrics.generation_tokens += len(step.tokens)
+        self.metrics.iteration_tokens.count(step.decodes + step.prefill_tokens)
         for key in step.finished:
             ended = self._replies.get(key)
             if ended is not None and not ended.stalls:
@@ -208,8 +209,8 @@ class Player:
         """Log what has ended, after all that is urgent."""
         ended, self._ended = self._ended, []
         for reply in ended:
-            self.metrics.finish(
-                "length", reply.timing.arrival_ns, reply.sent_ns if reply.stream else reply.timing.token_ns
-            )
+            timing = reply.timing
+            sent_ns = reply.sent_ns if reply.stream else timing.token_ns
+            self.metrics.finish("length", timing.arrival_ns, sent_ns, timing.admitted_ns)
             self.journal.write(reply.log_line("ok"))
             reply.sink.reply_ended()
