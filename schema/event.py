@@ -189,7 +189,7 @@ SERVER_COLUMNS: tuple[Column, ...] = (
 )
 
 #: telemetry/host-<cell>.parquet: the machine that benchcard ran on, sampled off the measured path while the load ran.
-#: Counters as they stand, with the names of the Prometheus node exporter where it has one; `process` is server or client
+#: Counters as they stand, with the names of the Prometheus node exporter where it has one
 HOST_COLUMNS: tuple[Column, ...] = (
     Column("cell", "String", "", "cell id"),
     Column("time", "Int64", "ns", "when the look began"),

@@ -10,8 +10,9 @@ from .host import Sample, process_tree
 
 #: how a worker of the measuring client is called
 _WORKER = b".client.workers"
-#: new processes are looked for at every so manieth look: the list of all processes of a large machine is long
-EVERY = 5
+#: new processes are looked for at the first looks, while workers start, and then at every so manieth: the list of all
+#: processes of a large machine is long
+FIRST, EVERY = 4, 5
 
 Looked = dict[str, list[bytes]]
 
@@ -32,7 +33,7 @@ class Processes:
 
     def look(self) -> Looked:
         """/proc/<pid>/stat of each member, unparsed."""
-        if self._looks % EVERY == 0:
+        if self._looks < FIRST or self._looks % EVERY == 0:
             self._find_new()
         self._looks += 1
         return {name: list(self._stats(pids)) for name, pids in self._of.items()}
@@ -49,10 +50,8 @@ class Processes:
         self._known = listed
         parents = {int(name): parent for name in new if (parent := self._parent(int(name))) is not None}
         server = self._of.get("server", set())
-        found = True
-        while found:
-            found = {pid for pid, parent in parents.items() if parent in server} - server
-            server |= found
+        while children := {pid for pid, parent in parents.items() if parent in server} - server:
+            server |= children
         self._of["client"] |= {
             pid for pid, parent in parents.items() if parent == self._client and self._is_worker(pid)
         }
