@@ -9,7 +9,6 @@ after it. A counter that falls was reset (or its process ended): what stands on 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,6 +106,13 @@ def ratio(looked: Looks, window: Window, above: Floats, below: Floats) -> Found:
     return Found(mean, float(rates.min()), float(rates.max()), len(rates))
 
 
+def at_most_one(found: Found) -> Found:
+    """A share of a whole: what rounding put above 1 is 1."""
+    if found.mean is None or found.min is None or found.max is None:
+        return found
+    return Found(min(1.0, found.mean), min(1.0, found.min), min(1.0, found.max), found.n)
+
+
 def rate(looked: Looks, window: Window, counter: Floats) -> Found:
     """A counter's growth a second."""
     # from the first look on: monotonic ns are too large for differences of a counter to keep their digits
@@ -125,9 +131,6 @@ def gauge(looked: Looks, window: Window, values: Floats) -> Found:
     if not len(inside):
         return undefined(GONE)
     return Found(float(inside.mean()), float(inside.min()), float(inside.max()), len(inside))
-
-
-Reduce = Callable[[Floats], Floats]
 
 
 def over(found: list[Floats], how: str) -> Floats:

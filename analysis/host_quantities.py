@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .host import Floats, Found, Looks, Window, gauge, over, rate, ratio, undefined
+from .host import Floats, Found, Looks, Window, at_most_one, gauge, over, rate, ratio, undefined
 
 Compute = Callable[[Looks, Window], Found | None]
 
@@ -40,7 +40,7 @@ def _modes(looked: Looks, modes: Sequence[str]) -> Floats | None:
 def _share_of_modes(*modes: str) -> Compute:
     def compute(looked: Looks, window: Window) -> Found | None:
         part, whole = _modes(looked, modes), _modes(looked, _MODES)
-        return None if part is None or whole is None else ratio(looked, window, part, whole)
+        return None if part is None or whole is None else at_most_one(ratio(looked, window, part, whole))
 
     return compute
 
@@ -76,7 +76,7 @@ def _busiest_core(looked: Looks, window: Window) -> Found | None:
         parts = [looked.of(CPU, cpu=core, mode=mode) for mode in ("busy", "idle", "steal")]
         if all(parts):
             values = [np.maximum.accumulate(part[0]) for part in parts]
-            found.append(ratio(looked, window, values[0], over(values, "sum")))
+            found.append(at_most_one(ratio(looked, window, values[0], over(values, "sum"))))
     known = [core for core in found if core.mean is not None]
     return max(known, key=lambda core: core.mean or 0.0) if known else (found[0] if found else None)
 
@@ -154,39 +154,39 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("host.cpu_steal", "1", "CPU time taken by the hypervisor", _share_of_modes("steal")),
     Quantity("host.cpu_iowait", "1", "CPU waiting for disks", _share_of_modes("iowait")),
     Quantity(
-        "host.cpu_pressure", "1", "time in which a task waited for a core (PSI)",
+        "host.cpu_pressure", "1", "Time in which a task waited for a core (PSI)",
         _rate("node_pressure_cpu_waiting_seconds_total"),
     ),
-    Quantity("host.load", "tasks", "load average over a minute", _gauge("node_load1")),
-    Quantity("host.context_switches", "1/s", "context switches", _rate("node_context_switches_total")),
+    Quantity("host.load", "tasks", "Load average over a minute", _gauge("node_load1")),
+    Quantity("host.context_switches", "per s", "Context switches", _rate("node_context_switches_total")),
     Quantity("host.cpu_frequency", "Hz", "CPU frequency, mean core", _gauge("node_cpu_frequency_hertz", "mean")),
-    Quantity("host.temperature", "°C", "temperature, hottest sensor", _temperature),
+    Quantity("host.temperature", "°C", "Temperature, hottest sensor", _temperature),
     Quantity(
-        "host.throttled", "1", "time throttled for heat",
+        "host.throttled", "1", "Time throttled for heat",
         _throttled("node_cpu_core_throttled_seconds_total", "node_cpu_package_throttled_seconds_total"),
     ),
     Quantity(
-        "host.throttles", "1/s", "thermal throttlings",
+        "host.throttles", "per s", "Thermal throttlings",
         _throttled("node_cpu_core_throttles_total", "node_cpu_package_throttles_total"),
     ),
     Quantity(
-        "host.quota_throttled", "1", "time stopped for the cgroup's CPU quota",
+        "host.quota_throttled", "1", "Time stopped for the cgroup's CPU quota",
         _rate("cgroup_cpu_throttled_seconds_total"),
     ),
-    Quantity("host.power", "W", "power of processor and memory (RAPL)", _rate("node_rapl_joules_total")),
-    Quantity("host.memory_available", "bytes", "memory available", _gauge("node_memory_MemAvailable_bytes")),
+    Quantity("host.power", "W", "Power of processor and memory (RAPL)", _rate("node_rapl_joules_total")),
+    Quantity("host.memory_available", "bytes", "Memory available", _gauge("node_memory_MemAvailable_bytes")),
     Quantity(
-        "host.memory_server", "bytes", "resident memory of the server",
+        "host.memory_server", "bytes", "Resident memory of the server",
         _gauge("process_resident_memory_bytes", process="server"),
     ),
-    Quantity("host.network_loopback", "bytes/s", "network, loopback", _network(True)),
-    Quantity("host.network", "bytes/s", "network, other interfaces, both ways", _network(False)),
+    Quantity("host.network_loopback", "bytes/s", "Network, loopback", _network(True)),
+    Quantity("host.network", "bytes/s", "Network, other interfaces, both ways", _network(False)),
     Quantity("host.telemetry_cpu", "1", "CPU of this telemetry, of one core", _rate("telemetry_cpu_seconds_total")),
     Quantity("gpu.utilization", "1", "GPU utilization, mean", _gauge("gpu_utilization_ratio", "mean")),
     Quantity("gpu.sm_clock", "Hz", "GPU SM clock, mean", _gauge("gpu_sm_clock_hertz", "mean")),
     Quantity("gpu.memory_clock", "Hz", "GPU memory clock, mean", _gauge("gpu_memory_clock_hertz", "mean")),
     Quantity("gpu.temperature", "°C", "GPU temperature, hottest", _gauge("gpu_temperature_celsius", "max")),
-    Quantity("gpu.throttled", "1", "looks at which a GPU's clocks were held down", _gpu_held_down),
+    Quantity("gpu.throttled", "1", "Looks at which a GPU's clocks were held down", _gpu_held_down),
     Quantity("gpu.power", "W", "GPU power, sum", _gpu_power),
     Quantity("gpu.memory_used", "bytes", "GPU memory used, sum", _gauge("gpu_memory_used_bytes")),
 )  # fmt: skip
