@@ -19,6 +19,7 @@ from .records import Record
 from .server_rows import server_rows
 from .steady_loads import drift_text, drifting, steady_rows
 from .tables import all_metric_rows, attribution_rows, block_rows, mean_and_stdev, summary_rows, validity
+from .telemetry import condition_rows, telemetry_rows
 
 #: 1: first.
 BASELINE_VERSION = 1
@@ -44,7 +45,7 @@ def baseline(reading: Reading) -> Record:
     """Everything inference_baseline.json says."""
     bundle = reading.bundle
     card = bundle.card
-    steady = steady_rows(reading)
+    steady, machine = steady_rows(reading), telemetry_rows(reading)
     document: dict[str, Any] = {
         "baseline_version": BASELINE_VERSION,
         **output.header(card, bundle.plan, bundle.run),
@@ -54,7 +55,7 @@ def baseline(reading: Reading) -> Record:
         "validity": validity(reading),
         "steady_state": steady,
         "blocks": block_rows(reading.blocks),
-        "conditions": conditions(reading),
+        "conditions": [*conditions(reading), *condition_rows(reading, machine)],
         "attribution": attribution_rows(reading),
         **server_rows(reading),
         "summary": summary_rows(reading),
@@ -62,6 +63,7 @@ def baseline(reading: Reading) -> Record:
         "latency": latency_rows(reading),
         "objective_percentiles": objective_rows(reading),
         "knee": knee_rows(reading, drifting(steady)),
+        **({"telemetry": machine} if machine else {}),
         **population_rows(reading),
     }
     return document

@@ -81,6 +81,12 @@ SERVER_COLUMNS: dict[str, Any] = {
     "labels": pl.String,
     "value": pl.Float64,
 }
+HOST_COLUMNS: dict[str, Any] = {
+    "time": pl.Int64,
+    "name": pl.String,
+    "labels": pl.String,
+    "value": pl.Float64,
+}
 START_COLUMNS: dict[str, Any] = {
     "cell": pl.String,
     "launched": pl.Int64,

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from .card import AA_ARMS, check_card
-from .columns import CLIENT_COLUMNS, EVENT_COLUMNS, REQUEST_COLUMNS, SERVER_COLUMNS, START_COLUMNS
+from .columns import CLIENT_COLUMNS, EVENT_COLUMNS, HOST_COLUMNS, REQUEST_COLUMNS, SERVER_COLUMNS, START_COLUMNS
 from .files import read_frame, read_json, read_log, read_row
 from .records import BundleError, Record, need, require_version
 
@@ -98,6 +98,11 @@ class Bundle:
         """The server's metrics before and after the cell, or None where they were not read."""
         path = self.root / "telemetry" / f"server-{cell.cell}.parquet"
         return read_frame(path, SERVER_COLUMNS) if path.is_file() else None
+
+    def host(self, cell: Cell) -> pl.DataFrame | None:
+        """The samples of the machine over the cell's load, or None where nobody looked."""
+        path = self.root / "telemetry" / f"host-{cell.cell}.parquet"
+        return read_frame(path, HOST_COLUMNS) if path.is_file() else None
 
     def quality(self, gate: str, columns: Mapping[str, Any]) -> pl.DataFrame | None:
         """A quality gate's table of items, or None where the gate was not run."""

@@ -28,6 +28,7 @@ from .sentence import sentence
 from .server_rows import server_rows
 from .steady_loads import INVALID_LOAD, drifting, steady_rows
 from .tables import all_metric_rows, attribution_rows, block_rows, summary_rows, validity
+from .telemetry import condition_rows, telemetry_rows
 
 #: 1: first.
 VERDICT_VERSION = 1
@@ -50,6 +51,7 @@ def verdict(reading: Reading) -> Record:
     gates = gate_rows(bundle)
     found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads, gates, itself)
     apart = _populations(reading)
+    machine = telemetry_rows(reading)
     turned = [row["text"] for row in apart.get("population_reversals", [])]
     metric, power = ALL_METRICS[claim["metric"]], planned_power(card)
     named = {key: claim[key] for key in ("metric", "direction", "threshold", "scope", "at")}
@@ -72,7 +74,7 @@ def verdict(reading: Reading) -> Record:
         "steady_state": steady,
         "blocks": block_rows(reading.blocks),
         **({"aa": itself, "aa_blocks": aa.aa_block_rows(reading)} if card["method"].get("aa") else {}),
-        "conditions": [*conditions(reading), *reversal_conditions(turned)],
+        "conditions": [*conditions(reading), *reversal_conditions(turned), *condition_rows(reading, machine)],
         "attribution": attribution_rows(reading),
         **server_rows(reading),
         "summary": summary_rows(reading),
@@ -80,6 +82,7 @@ def verdict(reading: Reading) -> Record:
         "latency": latency_rows(reading),
         "objective_percentiles": objective_rows(reading),
         "knee": knee_rows(reading, invalid_loads),
+        **({"telemetry": machine} if machine else {}),
         **apart,
     }
     return document

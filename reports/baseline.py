@@ -8,6 +8,7 @@ from . import charts, wording
 from .document import Block, Bullets, Cell, Document, Figure, Paragraph, Section, section, table
 from .headline import check_value, observed, short_digest
 from .knee import knee_sections
+from .machine import machine_sections
 from .next_steps import is_unknown
 from .populations import population_sections
 from .procedure import blocks_section, check_section, conditions_section, identity_section, validity_section
@@ -186,6 +187,7 @@ def baseline_document(bundle: Bundle) -> Document:
         *population_sections(bundle),
         *steady_sections(bundle),
         *server_sections(bundle),
+        *machine_sections(bundle),
         attribution_section(bundle),
         blocks_section(bundle),
         validity_section(bundle),

@@ -22,6 +22,7 @@ from .effects import effect_section, evidence_section, guard_section, hypothesis
 from .gates import gate_sections
 from .headline import WORDS, decision, short_digest
 from .knee import knee_sections
+from .machine import machine_sections
 from .next_steps import is_unknown
 from .populations import population_sections
 from .procedure import (
@@ -103,6 +104,7 @@ def ab_document(bundle: Bundle) -> Document:
             latency_section(bundle),
             *steady_sections(bundle),
             *server_sections(bundle),
+            *machine_sections(bundle),
             metrics_section(bundle),
             validity_section(bundle),
             conditions_section(bundle),

@@ -16,6 +16,8 @@ MINUS = "−"
 #: (factor from the base unit, name), largest first; the first whose factor the value reaches is taken
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _SIZES = ((float(2**40), "TiB"), (float(2**30), "GiB"), (float(2**20), "MiB"), (float(2**10), "KiB"), (1.0, "B"))
+_SPEEDS = tuple((factor, f"{name}/s") for factor, name in _SIZES)
+_FREQUENCIES = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz"))
 
 
 def fixed(value: float, decimals: int, signed: bool = False) -> str:
@@ -52,7 +54,7 @@ def scaled_unit(value: float, unit: str) -> tuple[float, str]:
     """The factor and the unit in which a value of a base unit reads best: (1e-3, "ms") for 0.0234 s."""
     if unit == "1":
         return 0.01, "%"
-    table = {"s": _TIMES, "bytes": _SIZES}.get(unit)
+    table = {"s": _TIMES, "bytes": _SIZES, "bytes/s": _SPEEDS, "Hz": _FREQUENCIES}.get(unit)
     if table is None or value == 0:
         return 1.0, unit
     for factor, name in table:

@@ -13,7 +13,7 @@ from ..schema.digest import digest_file
 from ..schema.errors import InterruptedRunError
 from .analysis_process import CellChecks, pinned_analysis
 from .attempts import AttemptLog
-from .bundle import TELEMETRY, Bundle
+from .bundle import OPTIONAL_TELEMETRY, TELEMETRY, Bundle
 from .client.sizing import demand, workers_of
 from .descriptors import allow_many_descriptors
 from .engines.fleet import Fleet, Running
@@ -242,8 +242,8 @@ def cell_digests(bundle: Bundle, cell: Cell) -> dict[str, str]:
     digests = {"events_sha256": digest_file(bundle.events(cell.cell))}
     for kind in TELEMETRY:
         path = bundle.telemetry(kind, cell.cell)
-        # Only a cold start has the start of its server among its files.
-        if path.exists() or kind != "start":
+        # Only a cold start has the start of its server among its files, and virtual time has no host.
+        if path.exists() or kind not in OPTIONAL_TELEMETRY:
             digests[f"{kind}_sha256"] = digest_file(path)
     return digests
 

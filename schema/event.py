@@ -189,6 +189,16 @@ SERVER_COLUMNS: tuple[Column, ...] = (
     Column("value", "Float64", "", "sample value"),
 )
 
+#: telemetry/host-<cell>.parquet: the machine that benchcard ran on, sampled off the measured path while the load ran.
+#: Counters as they stand, with the names of the Prometheus node exporter where it has one
+HOST_COLUMNS: tuple[Column, ...] = (
+    Column("cell", "String", "", "cell id"),
+    Column("time", "Int64", "ns", "when the look began"),
+    Column("name", "String", "", "what was read, e.g. node_cpu_seconds_total; the unit stands in the name"),
+    Column("labels", "String", "", "labels as canonical JSON"),
+    Column("value", "Float64", "", "sample value"),
+)
+
 #: telemetry/start-<cell>.parquet: one row, the start of the server that was started for the cell. Only on cards with
 #: `workload.test: cold_start`, where the start is part of what is measured
 START_COLUMNS: tuple[Column, ...] = (
