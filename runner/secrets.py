@@ -48,13 +48,12 @@ def known_keys() -> frozenset[str]:
 
 
 def names_a_secret(name: str, value: str = "") -> bool:
-    """Whether a name (of a variable, an option, a setting) speaks of a secret. A number under a plural (max_tokens) is
-    a count."""
+    """Whether a name (of a variable, an option, a setting) speaks of a secret. A number is none under max_tokens or
+    token_threshold; under hf_token it is."""
     words = re.split(r"[^A-Z0-9]+", name.upper())
-    if not any(_SECRET_WORD.search(word) for word in words):
-        return False
-    counts = all(word.endswith("TOKENS") for word in words if _SECRET_WORD.search(word))
-    return not (counts and re.fullmatch(r"-?[\d.]*", value))
+    speaking = [word for word in words if _SECRET_WORD.search(word)]
+    counts = all(word.endswith("TOKENS") or (word.endswith("TOKEN") and word != words[-1]) for word in speaking)
+    return bool(speaking) and not (counts and re.fullmatch(r"-?[\d.]+", value))
 
 
 def mask_values(text: str, secrets: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ from ...schema.digest import digest_file
 
 _RACY_NS = 2_000_000_000
 _VERSION = 1
+#: entries that are kept
+_MOST = 20_000
+#: the file system of another process, as /proc shows it
+_ROOT = re.compile(r"^/proc/\d+/root")
 
 
 def cache_file() -> Path:
@@ -39,25 +44,27 @@ class Digests:
 
     def of(self, path: Path) -> str:
         """`sha256:…` of a file's bytes. Raises OSError if it cannot be read."""
-        real = os.path.realpath(path)
-        before = _state(os.stat(real))
-        entry = self._new.get(real) or self._known.get(real)
-        if entry is not None and entry[:-1] == before:
+        before = os.stat(path)
+        key = f"{before.st_dev}:{before.st_ino}:{_ROOT.sub('', str(path))}"
+        entry = self._new.get(key) or self._known.get(key)
+        if entry is not None and entry[:-1] == _state(before):
             return str(entry[-1])
         begun = time.time_ns()
-        digest = digest_file(real)
-        after = os.stat(real)
+        digest = digest_file(path)
+        after = os.stat(path)
         self.hashed += after.st_size
-        if _state(after) == before and max(after.st_mtime_ns, after.st_ctime_ns) < begun - _RACY_NS:
-            self._new[real] = [*before, digest]
+        racy = max(after.st_mtime_ns, after.st_ctime_ns) > begun - _RACY_NS
+        if _state(after) == _state(before) and not racy:
+            self._new[key] = [*_state(before), digest]
         return digest
 
     def keep(self) -> None:
         """Remember what was read. A cache that cannot be written is no fault: the files are read again."""
         if not self._new:
             return
-        # Another run may have written meanwhile; files that are gone are forgotten.
-        known = {path: entry for path, entry in _read(self._file).items() if os.path.exists(path)} | self._new
+        # Another run may have written meanwhile; the oldest entries are forgotten.
+        known = {**_read(self._file), **self._new}
+        known = dict(list(known.items())[-_MOST:])
         temporary = self._file.with_name(f".{self._file.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -67,13 +74,13 @@ class Digests:
 
 
 def _state(found: os.stat_result) -> list[int]:
-    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    return [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 
 def _read(file: Path) -> dict[str, list[Any]]:
     try:
         document = json.loads(file.read_bytes())
         files = document["files"] if document["version"] == _VERSION else {}
-        return {path: entry for path, entry in files.items() if isinstance(entry, list) and len(entry) == 6}
+        return {path: entry for path, entry in files.items() if isinstance(entry, list) and len(entry) == 4}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

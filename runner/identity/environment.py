@@ -69,7 +69,7 @@ def recorded_argv(argv: list[str], secrets: Iterable[str] = ()) -> list[str]:
             part = f"{option}={option.removeprefix('--').upper()}"
         elif names_a_secret(before, part) and before.startswith("-") and not part.startswith("-"):
             part = MASK
-        elif equals and option.startswith("-") and names_a_secret(option, value):
+        elif equals and names_a_secret(option, value):
             part = f"{option}={MASK}"
         elif number == 0 and os.path.isabs(part):
             part = os.path.basename(part)
