@@ -41,9 +41,9 @@ def container_id(groups: str, mounts: str) -> str | None:
             return match[0]
     for line in mounts.splitlines():
         part = line.split()
-        if len(part) > 4 and part[4] in ("/etc/hostname", "/etc/hosts", "/etc/resolv.conf"):
-            if match := _ID.search(part[3]):
-                return match[0]
+        given = len(part) > 4 and part[4] in ("/etc/hostname", "/etc/hosts", "/etc/resolv.conf")
+        if given and (match := _ID.search(part[3])):
+            return match[0]
     return None
 
 

@@ -1,9 +1,9 @@
 """Digests of files, remembered from run to run, so that a model of 100 GB is read once.
 
-The cache, ~/.cache/benchcard/digests.json (XDG_CACHE_HOME is honoured), belongs to this machine and enters no bundle. An
-entry holds for a path as long as device, inode, size, mtime and ctime stay as they were. A user can set the mtime of a
-changed file back, but not its ctime. A file that changed within the last seconds is not remembered: a second change could
-fall into the same tick of the file system's clock (as git's index has it, "racily clean").
+The cache, ~/.cache/benchcard/digests.json (XDG_CACHE_HOME is honoured), belongs to this machine and enters no bundle.
+An entry holds for a path as long as device, inode, size, mtime and ctime stay as they were. A user can set the mtime of
+a changed file back, but not its ctime. A file that changed within the last seconds is not remembered: a second change
+could fall into the same tick of the file system's clock (in git's index such an entry is "racily clean").
 """
 
 from __future__ import annotations

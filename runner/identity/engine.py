@@ -13,7 +13,7 @@ from .environment import recorded_config
 from .fields import Field, Fields, observed, told, unknown, volatile
 
 #: settings that each start draws anew; they are told apart from the configuration (engine.instance)
-_VOLATILE = re.compile(r"(^|_)(instance_id|shm_buffer_name|ports?|ports?_list)$", re.IGNORECASE)
+_VOLATILE = re.compile(r"(^|_)(instance_id|shm_buffer_name|ports?|ports?_list|pid|epoch_ns)$", re.IGNORECASE)
 #: lines of vLLM's account of its machine -> what they are here
 _SYSTEM = {
     "nvidia_gpu_models": "gpu.model", "nvidia_driver_version": "gpu.driver", "gpu_topo": "gpu.topology",
@@ -78,16 +78,17 @@ def told_system(system: dict[str, Any]) -> Fields:
 
 
 def commit(version: str | None, env: Field, packages: Field) -> Field:
-    """The engine's commit: as it was installed from a repository, as its build says, or as its version does
+    """The engine's commit: as its package was installed from a repository, as its build says, or as its version does
     (0.9.2.dev5+g1a2b3c4)."""
-    for entry in (packages.get("value") or {}).values():
-        if isinstance(entry, dict) and entry.get("engine") and entry.get("commit"):
-            return observed(entry["commit"])
+    for name in ("vllm", "sglang", "benchcard"):
+        installed = ((packages.get("value") or {}).get(name) or {}).get("commit")
+        if installed:
+            return observed(installed)
     built = (env.get("value") or {}).get("VLLM_BUILD_COMMIT")
     if built and built != "unknown":
         return observed(built)
     match = re.search(r"\+(?:.*\.)?g([0-9a-f]{7,40})\b", version or "")
-    return told(match[1] if match else None, "a released package does not tell its commit")
+    return told(match[1] if match else None, "neither its package nor its version tells one")
 
 
 def fingerprint(probe: Probe, model: str, endpoint: str) -> Field:

@@ -13,8 +13,8 @@ from typing import Any
 Field = dict[str, Any]
 Fields = dict[str, Field]
 
-#: version of identity/<arm>.json. 1 (no number in the file): without the process, the host and the model's files. 2: they
-#: are there, and what each cell found stands in identity/cells/<cell>.json
+#: version of identity/<arm>.json. 1 (no number in the file): without the process, the host and the model's files. 2:
+#: with them, and identity/cells/<cell>.json holds what each cell found
 IDENTITY_VERSION = 2
 
 

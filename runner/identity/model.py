@@ -52,8 +52,8 @@ def options_of(argv: list[str]) -> tuple[str | None, dict[str, str]]:
             found[name[2:].replace("_", "-")] = after
     model = found.get("model") or found.get("model-path")
     if model is None and "serve" in argv:
-        after = argv[argv.index("serve") + 1 :]
-        model = after[0] if after and not after[0].startswith("-") else None
+        place = argv[argv.index("serve") + 1 :]
+        model = place[0] if place and not place[0].startswith("-") else None
     return model, found
 
 
@@ -80,7 +80,7 @@ def model_fields(served: Served, digests: Digests) -> Fields:
     }
 
 
-def locate(name: str, served: Served) -> tuple[Path, str]|None:
+def locate(name: str, served: Served) -> tuple[Path, str] | None:
     """(the folder or file that can be opened here, its name for the record) of a model that is named by its path or by
     its name on the hub, in the server's cache."""
     here = served.seen(os.path.expanduser(name))
@@ -88,7 +88,9 @@ def locate(name: str, served: Served) -> tuple[Path, str]|None:
         return here, shortened(name)
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         return None
-    home = served.env.get("HF_HOME") or os.path.join(served.env.get("HOME", os.path.expanduser("~")), ".cache/huggingface")
+    home = served.env.get("HF_HOME") or os.path.join(
+        served.env.get("HOME", os.path.expanduser("~")), ".cache/huggingface"
+    )
     cache = served.env.get("HF_HUB_CACHE") or os.path.join(home, "hub")
     repository = served.seen(os.path.join(cache, "models--" + name.replace("/", "--")))
     revision = served.options.get("revision", "main")

@@ -1,4 +1,4 @@
-"""The Python packages of a server's interpreter, read from its site-packages: nothing is imported, and nothing is run."""
+"""The Python packages of a server's interpreter, read from its site-packages: nothing is imported, nothing is run."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def _of_environment(pid: int) -> list[str]:
 
 
 def packages(folders: list[Path], digests: Digests) -> dict[str, dict[str, Any]]:
-    """{distribution: {"version", "record_sha256"[, "commit"][, "editable"]}} of every *.dist-info in the folders; of two
-    of one name the first counts, as it does when it is imported. RECORD lists the digest of each installed file."""
+    """{distribution: {"version", "record_sha256"[, "commit"][, "editable"]}} of each *.dist-info in the folders. Of two
+    of one name the first counts, as it does for an import. RECORD lists the digest of each installed file."""
     found: dict[str, dict[str, Any]] = {}
     for folder in folders:
         for info in sorted(folder.glob("*.dist-info")):
