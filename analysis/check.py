@@ -14,7 +14,7 @@ from .cells import check_rows, read_cell
 from .identity import forbidden, gate
 from .identity_words import forbidden_texts
 from .read import Bundle
-from .records import BundleError
+from .records import BundleError, Record
 
 #: the question about the identity of the arms; no cell has this name
 IDENTITY = "identity"
@@ -29,7 +29,7 @@ def serve(bundle: Bundle, questions: TextIO, answers: TextIO) -> None:
             raise BundleError(f"check: no cell {name!r} in the plan")
         if name == IDENTITY:
             rows = forbidden(gate(bundle))
-            answer = {"identity": {"rows": rows, "texts": forbidden_texts(rows)}}
+            answer: Record = {"identity": {"rows": rows, "texts": forbidden_texts(rows)}}
         else:
             answer = {"cell": name, "checks": check_rows(read_cell(bundle, cells[name]))}
         answers.write(json.dumps(answer, allow_nan=False))

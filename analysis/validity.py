@@ -23,7 +23,8 @@ def validity_rows(
     cells: Iterable[tuple[Cell, tuple[CheckResult, ...]]], valid_blocks: int, wanted: int, ended: str | None = None
 ) -> list[Record]:
     """verdict.json's validity: each check over all cells (the worst observation, and the cells that failed), then the
-    run's own: enough valid blocks. `level` says which of the two a row is; `ended`: why the run ended early and cannot be resumed."""
+    run's own: enough valid blocks. `level` says which of the two a row is; `ended`: why the run ended early, with
+    nothing to resume."""
     found: dict[str, list[tuple[Cell, CheckResult]]] = {}
     for cell, results in cells:
         for result in results:

@@ -117,8 +117,8 @@ class CellChecks:
         return checks
 
     def identity(self) -> tuple[list[dict[str, Any]], list[str]]:
-        """The forbidden differences of identity that the bundle's files show so far, as rows (verdict.json's `identity`)
-        and in words. None where the pinned revision is older than the gate."""
+        """The forbidden differences of identity that the bundle's files show so far: rows as in verdict.json's
+        `identity`, and texts. No rows where the pinned revision is older than the gate."""
         if not self.judges_identity:
             return [], []
         found = self._answer("identity", "about the identity of the arms")["identity"]
