@@ -14,7 +14,7 @@ ALLOWED, FORBIDDEN, NOT_COMPARABLE = "allowed", "forbidden", "not comparable"
 _WORDS = (FORBIDDEN, ALLOWED, NOT_COMPARABLE)
 _CLASSES = ("expect", "must_match", "drift", "confounded", "treatment")
 
-ONE_LIBRARY = "only one of the two had loaded it when it was looked at"
+ONE_LIBRARY = "only one of the two had loaded it, or could be read, when it was looked at"
 #: two starts of one system may find that much more or less memory free
 MEASURED_WITHIN = 0.01
 ALIKE_AS_MEASURED = f"measured by the engine at its start; alike within {MEASURED_WITHIN:.0%}"

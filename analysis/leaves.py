@@ -122,8 +122,9 @@ def differences(name: str, before: Any, after: Any) -> Iterator[Difference]:
 
 
 def one_sided_library(found: Difference) -> bool:
-    """A library that only one of two processes had loaded when it was looked at."""
-    return found.name.startswith(f"{LOADED_LATER}.") and (found.before is ABSENT or found.after is ABSENT)
+    """A library that only one of two processes had loaded when it was looked at, or whose file could not be read."""
+    silent = any(value is ABSENT or value is None for value in (found.before, found.after))
+    return silent and found.name.startswith(f"{LOADED_LATER}.")
 
 
 def text(value: Any) -> str:
