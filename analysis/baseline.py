@@ -11,6 +11,8 @@ from typing import Any
 from . import output
 from .cells import CellResult, Reading
 from .conditions import conditions
+from .identity import forbidden, gate
+from .identity_words import forbidden_texts
 from .knee import knee_rows
 from .latency import latency_rows, objective_rows
 from .metrics import METRICS
@@ -45,13 +47,14 @@ def baseline(reading: Reading) -> Record:
     """Everything inference_baseline.json says."""
     bundle = reading.bundle
     card = bundle.card
-    steady, machine = steady_rows(reading), telemetry_rows(reading)
+    steady, machine, same = steady_rows(reading), telemetry_rows(reading), gate(bundle)
     document: dict[str, Any] = {
         "baseline_version": BASELINE_VERSION,
         **output.header(card, bundle.plan, bundle.run),
-        "valid": reading.complete and not drifting(steady),
-        "because": _because(reading, steady),
+        "valid": reading.complete and not drifting(steady) and not forbidden(same),
+        "because": _because(reading, steady, forbidden_texts(forbidden(same))),
         "sweep": sweep(reading),
+        "identity": same,
         "validity": validity(reading),
         "steady_state": steady,
         "blocks": block_rows(reading.blocks),
@@ -69,11 +72,12 @@ def baseline(reading: Reading) -> Record:
     return document
 
 
-def _because(reading: Reading, steady: list[Record]) -> list[Record]:
+def _because(reading: Reading, steady: list[Record], other: list[str]) -> list[Record]:
     text = f"{reading.valid_blocks} of {reading.wanted} repeats are valid"
     found = [{"code": "complete" if reading.complete else "incomplete", "text": text}]
     drifts = [row for rows in drifting(steady).values() for row in rows]
-    return [{"code": "not_steady", "text": drift_text(row, reading)} for row in drifts] + found
+    found = [{"code": "not_steady", "text": drift_text(row, reading)} for row in drifts] + found
+    return [{"code": "identity", "text": text} for text in other] + found
 
 
 def sweep(reading: Reading) -> list[Record]:

@@ -7,6 +7,7 @@ from typing import Any
 from . import charts, wording
 from .document import Block, Bullets, Cell, Document, Figure, Paragraph, Section, section, table
 from .headline import check_value, observed, short_digest
+from .identity import forbidden_sections
 from .knee import knee_sections
 from .machine import machine_sections
 from .next_steps import is_unknown
@@ -179,6 +180,7 @@ def baseline_document(bundle: Bundle) -> Document:
     unknown = sum(is_unknown(condition) for condition in result.get("conditions") or [])
     conditions = wording.count(len(result.get("conditions") or []), "condition")
     sections = (
+        *forbidden_sections(bundle),
         *start_sections(bundle),
         _sweep_section(bundle, sweep),
         _noise_section(bundle),

@@ -21,6 +21,7 @@ from .document import Document
 from .effects import effect_section, evidence_section, guard_section, hypothesis_section
 from .gates import gate_sections
 from .headline import WORDS, decision, short_digest
+from .identity import difference_sections, forbidden_sections
 from .knee import knee_sections
 from .machine import machine_sections
 from .next_steps import is_unknown
@@ -90,6 +91,7 @@ def ab_document(bundle: Bundle) -> Document:
         decision=decision(bundle),
         question=card.get("question") or "",
         sections=(
+            *forbidden_sections(bundle),
             effect_section(bundle),
             *start_sections(bundle),
             guard_section(bundle),
@@ -107,6 +109,7 @@ def ab_document(bundle: Bundle) -> Document:
             *machine_sections(bundle),
             metrics_section(bundle),
             validity_section(bundle),
+            *difference_sections(bundle),
             conditions_section(bundle),
             hypothesis_section(bundle),
             second_day_section(bundle),

@@ -22,6 +22,7 @@ from .engines.probe import Probe
 from .files import read_json, write_json
 from .identity.observe import tokenizer_facts
 from .identity.records import Records
+from .identity.refusal import ENDED_BY_IDENTITY, SystemsDifferError, require_declared_systems
 from .instrument.calibrate import calibrate, run_grid
 from .instrument.certificate import short_of
 from .instrument.point import Client
@@ -48,7 +49,8 @@ class Execution:
         self._checks: CellChecks | None = None
 
     def run(self, *, resumed: bool) -> str:
-        """Run what is left of the plan; returns why it ended: 'complete', or 'no spare block left'.
+        """Run what is left of the plan; returns why it ended: 'complete', 'no spare block left: …', or 'identity: …'
+        where the systems turned out not to be the ones that the card declares.
 
         Raises SystemUnderTestError if a server does not start or match, InterruptedRunError on Ctrl-C: in both cases
         the run can be resumed.
@@ -64,6 +66,8 @@ class Execution:
             try:
                 self._calibrate()
                 why = self._blocks(fleet)
+            except SystemsDifferError as refused:
+                why = f"{ENDED_BY_IDENTITY}{refused}"
             except KeyboardInterrupt:
                 raise InterruptedRunError(
                     f"interrupted; what is finished stays. Go on with: benchcard run --resume {self.bundle.root}"
@@ -203,6 +207,8 @@ class Execution:
         if not cold:
             time.sleep(pause)
         self._identities.before(cell, running)
+        assert self._checks is not None
+        require_declared_systems(self._checks, cell, self.log, self.progress)
         self.progress.cell(cell)
         prepared = prepare_cache(self.plan, cell, running)
         if prepared is not None:
@@ -215,7 +221,6 @@ class Execution:
             why = f"the server exited with code {running.process.exit_code()} while the cell ran"
             self.log.append("server_died", arm=cell.arm, block=cell.block, cell=cell.cell, why=why)
             self.progress.say(f"{cell.cell}: {why}; its attempts are failures and count")
-        assert self._checks is not None
         checks = [
             {key: check[key] for key in ("name", "passed", "observed", "limit")}
             for check in self._checks.ask(cell.cell)
