@@ -29,6 +29,7 @@ from .plan.blocks import BASELINE, BASELINE_AA, Block, Cell
 from .plan.exact import some_prompts
 from .plan.plan import Plan
 from .progress import Progress
+from .quality.run import Gates
 from .tokens.server import PROMPTS, check_server
 from .tokens.words import Words
 from .warm import prepare_cache
@@ -65,6 +66,8 @@ class Execution:
             try:
                 self._calibrate()
                 why = self._blocks(fleet)
+                if why == "complete":
+                    Gates(self.bundle, self.plan, self.log, self.progress).run(fleet)
             except KeyboardInterrupt:
                 raise InterruptedRunError(
                     f"interrupted; what is finished stays. Go on with: benchcard run --resume {self.bundle.root}"

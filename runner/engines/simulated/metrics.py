@@ -27,7 +27,7 @@ LATENCY_BUCKETS = (
     1920.0, 7680.0,
 )  # fmt: skip
 
-#: why a request ended, as vLLM counts it; the word model has no end-of-sequence token, so `stop` stays 0
+#: why a request ended, as vLLM counts it; the word model has no end-of-sequence token: `stop` is a reply that was cut
 FINISH_REASONS = ("stop", "length", "abort", "error")
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -82,7 +82,7 @@ class EngineMetrics(Collector):
         self.ttft.observe(sent_ns[0] - arrival_ns)
         for former, latter in pairwise(sent_ns):
             self.itl.observe(latter - former)
-        if reason == "length":
+        if reason in ("length", "stop"):
             self.e2e.observe(sent_ns[-1] - arrival_ns)
             if len(sent_ns) > 1:
                 self.tpot.observe((sent_ns[-1] - sent_ns[0]) / (len(sent_ns) - 1))
