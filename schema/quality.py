@@ -23,7 +23,11 @@ LIMITS = {"excess_over_aa_at_most": "points", "may_fall_by": "points", "equivale
 #: how the answers of a built-in set are held against replies
 SCORERS = {"arithmetic": "exact_number", "extraction": "contains"}
 
-_PROMPTS, _CONCURRENCY, _MOST_CONCURRENCY, _OUTPUT, _GREEDY_OUTPUT = 500, 8, 64, 256, 64
+_PROMPTS, _CONCURRENCY, _MOST_CONCURRENCY = 500, 8, 64
+#: output tokens: of greedy divergence at least, of answers of a few words, of all else
+_GREEDY_OUTPUT, _SHORT_OUTPUT, _OUTPUT = 64, 32, 256
+#: a built-in set has no more items than this
+MOST_BUILT_IN = 1000
 
 
 def keys_of(gate: str) -> tuple[str, ...]:
@@ -45,14 +49,17 @@ def fill_gates(filled: Filled) -> None:
         filled.default((*path, "prompts"), items["rows"] if isinstance(items, dict) else _PROMPTS)
         filled.default((*path, "reuse"), row.get("risk") == "cache_reuse")
         filled.default((*path, "concurrency"), _concurrency(filled))
-        greedy = gate == "greedy_divergence"
-        filled.default(
-            (*path, "output_tokens"), max(row.get("before_token") or 0, _GREEDY_OUTPUT) if greedy else _OUTPUT
-        )
+        filled.default((*path, "output_tokens"), _output_tokens(row))
         if gate == "task_metric" and isinstance(items, str):
             filled.default((*path, "scorer"), SCORERS.get(items))
         if gate == "conformance":
             filled.default((*path, "json_schema"), filled.get("workload", "sampling", "json_schema"))
+
+
+def _output_tokens(row: dict[str, Any]) -> int:
+    if row["gate"] == "greedy_divergence":
+        return max(row.get("before_token") or 0, _GREEDY_OUTPUT)
+    return _SHORT_OUTPUT if row["gate"] == "task_metric" and isinstance(row.get("items"), str) else _OUTPUT
 
 
 def _concurrency(filled: Filled) -> int:

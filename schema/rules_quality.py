@@ -9,7 +9,7 @@ from typing import Any
 from .defaults import Filled
 from .errors import Problem
 from .phrase import words
-from .quality import KEYS, LIMITS, keys_of
+from .quality import KEYS, LIMITS, MOST_BUILT_IN, keys_of
 from .quantity import format_quantity
 
 #: fewer items than this carry no bound that rests on the normal distribution of a mean
@@ -92,6 +92,9 @@ def _can_pass(filled: Filled) -> Iterator[Problem]:
 def _items_suffice(filled: Filled) -> Iterator[Problem]:
     for index, row, gate in _gates(filled):
         items, n = row.get("items"), row.get("prompts")
+        if isinstance(items, str) and n is not None and n > MOST_BUILT_IN:
+            found = f"{n} prompts of {items}"
+            yield filled.problem(("quality", index, "prompts"), found, f"at most {MOST_BUILT_IN}, as many as there are")
         if not isinstance(items, dict):
             continue
         path = ("quality", index, "items")

@@ -41,7 +41,8 @@ def _what(row: dict[str, Any], asked: list[Question]) -> str:
     source = "made as the workload's" if row["items"] is None else f"of {_name(row['items'])}"
     again = f", {row['repeats']} times each" if row["repeats"] > 1 else ""
     reuse = ", each sent once before for the prefix cache" if row["reuse"] else ""
-    return f"{len(asked)} prompts {source}{again}, {row['concurrency']} at a time, {row['output_tokens']} output tokens{reuse}"
+    size = f"{row['concurrency']} at a time, {row['output_tokens']} output tokens"
+    return f"{len(asked)} prompts {source}{again}, {size}{reuse}"
 
 
 def _name(items: str | dict[str, Any]) -> str:

@@ -19,11 +19,10 @@ _NUMBER = re.compile(r"(?<![\w.,])(?:(?<![)\]])[-−+])?(?:[$€£])?((?:\d{1,3}
 
 def last_number(text: str) -> Decimal | None:
     """The last number in a text; None where there is none."""
-    found = None
-    for found in _NUMBER.finditer(text):
-        pass
-    if found is None:
+    matches = list(_NUMBER.finditer(text))
+    if not matches:
         return None
+    found = matches[-1]
     value = Decimal(found[1].replace(",", ""))
     return -value if found[0][0] in "-−" else value
 

@@ -1,8 +1,8 @@
 """Declared misbehaviour: what `--misbehave SPEC` makes the engine do wrong, on request and in the open.
 
 SPEC is a comma-separated list (or a JSON object) of the faults below. What is asked for stands in `/server_info`. The
-faults of timing (`cold`, `drift`) are part of the pure model; the others concern the HTTP server alone (a run in virtual
-time has no replies that could be cut or altered).
+faults of timing (`cold`, `drift`) are part of the pure model; the others concern the HTTP server alone (virtual time
+has no replies that could be cut or altered).
 """
 
 from __future__ import annotations
