@@ -56,7 +56,7 @@ def test_equal_outputs_pass(gated_run: Path) -> None:
     assert (length["observed"], length["bound"], length["n"]) == (0, 0, 40)
     assert length["alarm"] == "80 of 80 replies ended at the length that was asked for: longer ones could not show"
     assert (task["observed"], task["n"]) == (0, 40)
-    assert task["bound"] == pytest.approx(-0.072160, abs=1e-6)
+    assert task["bound"] == pytest.approx(-0.072158, abs=1e-6)
     rows = pl.read_parquet(gated_run / "quality" / "task_metric.parquet")
     assert rows.group_by("arm").agg(pl.col("correct").sum()).sort("arm").rows() == [("baseline", 30), ("candidate", 30)]
 
