@@ -82,6 +82,10 @@ class Bundle:
         """The cell's telemetry of a kind: client, server, start or host."""
         return self.root / "telemetry" / f"{kind}-{cell}.parquet"
 
+    def quality(self, gate: str) -> Path:
+        """The item table of a kind of quality gate."""
+        return self.root / "quality" / f"{gate}.parquet"
+
     def identity(self, arm: str) -> Path:
         """What the arm was."""
         return self.root / "identity" / f"{arm}.json"

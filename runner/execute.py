@@ -31,6 +31,7 @@ from .plan.blocks import Block, Cell
 from .plan.exact import some_prompts
 from .plan.plan import Plan
 from .progress import Progress
+from .quality.run import Gates
 from .tokens.server import PROMPTS, check_server
 from .tokens.words import Words
 from .warm import prepare_cache
@@ -66,6 +67,8 @@ class Execution:
             try:
                 self._calibrate()
                 why = self._blocks(fleet)
+                if why == "complete":
+                    Gates(self.bundle, self.plan, self.log, self.progress).run(fleet)
             except SystemsDifferError as refused:
                 why = f"{ENDED_BY_IDENTITY}{refused}"
             except KeyboardInterrupt:

@@ -26,6 +26,7 @@ from ..plan.plan import LATER_COLUMNS
 from .context import Context
 from .differences import differences
 from .procedure import identity, order, replacements
+from .quality import quality
 
 if TYPE_CHECKING:
     import polars as pl
@@ -201,7 +202,8 @@ def report(context: Context) -> Iterator[str]:
 CHECKS: tuple[Check, ...] = tuple(
     Check(function.__name__, (function.__doc__ or "").strip(), function)
     for function in (
-        manifest, attempt_log, complete, card, plan, order, events, replacements, identity, revision, verdict, report,
+        manifest, attempt_log, complete, card, plan, order, events, quality, replacements, identity, revision, verdict,
+        report,
     )
 )  # fmt: skip
 

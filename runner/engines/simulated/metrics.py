@@ -32,7 +32,7 @@ ITERATION_BUCKETS = (
     1.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0,
 )  # fmt: skip
 
-#: why a request ended, as vLLM counts it; the word model has no end-of-sequence token, so `stop` stays 0
+#: why a request ended, as vLLM counts it; the word model has no end-of-sequence token: `stop` is a reply that was cut
 FINISH_REASONS = ("stop", "length", "abort", "error")
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -95,7 +95,7 @@ class EngineMetrics(Collector):
         self.ttft.observe(sent_ns[0] - arrival_ns)
         for former, latter in pairwise(sent_ns):
             self.itl.observe(latter - former)
-        if reason != "length":
+        if reason not in ("length", "stop"):
             return
         self.e2e.observe(sent_ns[-1] - arrival_ns)
         self.decode.observe(sent_ns[-1] - sent_ns[0])

@@ -16,10 +16,11 @@ from ...alarm import Alarm
 from .config import EngineConfig
 from .journal import Journal, log_line
 from .metrics import EngineMetrics
+from .misbehave import Misbehaviour
 from .render import Head, StreamRenderer, whole_reply
 from .scheduler import Scheduler
 from .sequence import Request, Step, Timing
-from .tokens import WIDTH, output_seed, output_text, output_token
+from .tokens import ALTERED, WIDTH, output_seed, output_text, output_token
 
 #: exit code of a process that was asked to die
 DIED = 86
@@ -49,12 +50,21 @@ class Reply:
         self.limit = limit
         self.stream = stream
         self.stalls = False
+        self.reason = "length"
         self.closed = False
         self.key = ""
         self.sent_ns: list[int] = []
         self.timing = Timing("", 0, 0)
         self._seed = output_seed(prompt)
         self._renderer = StreamRenderer(head, len(prompt) // WIDTH) if stream else None
+
+    def spoil(self, misbehave: Misbehaviour) -> None:
+        """Cut the reply short or give it other tokens, where that was asked for."""
+        written = misbehave.length(self.limit)
+        if written < self.limit:
+            self.limit, self.reason = written, "stop"
+        if misbehave.is_altered(self._seed):
+            self._seed ^= ALTERED
 
     def render(self, index: int) -> bytes:
         """What to write for the output token of that index; empty if nothing."""
@@ -66,12 +76,13 @@ class Reply:
         token = output_token(self._seed, index)
         start = self._renderer.start() if index == 0 else b""
         if last and not self.stalls:
-            return start + self._renderer.last(token, index, self.timing.cached_tokens)
+            return start + self._renderer.last(token, index, self.timing.cached_tokens, self.reason)
         return start + self._renderer.token(token, index)
 
     def _whole(self) -> bytes:
-        text = output_text(self._seed, self.limit)
-        return whole_reply(self.head, text, len(self.prompt) // WIDTH, self.limit, self.timing.cached_tokens)
+        ids = [output_token(self._seed, index) for index in range(self.limit)]
+        prompt_tokens, cached = len(self.prompt) // WIDTH, self.timing.cached_tokens
+        return whole_reply(self.head, output_text(self._seed, self.limit), prompt_tokens, ids, cached, self.reason)
 
     def log_line(self, outcome: str, cancelled_ns: int | None = None) -> bytes:
         """The reply's line in the engine's log."""
@@ -125,6 +136,7 @@ class Player:
             self.journal.write(log_line(reply.request_id, arrival_ns, outcome="error", prompt_tokens=tokens))
             return False
         reply.stalls = self._misbehave.is_stall(self._number)
+        reply.spoil(self._misbehave)
         reply.timing = self.scheduler.add(Request(reply.key, reply.prompt, reply.limit), arrival_ns)
         self._replies[reply.key] = reply
         if self.step is None:
@@ -211,6 +223,6 @@ class Player:
         for reply in ended:
             timing = reply.timing
             sent_ns = reply.sent_ns if reply.stream else timing.token_ns
-            self.metrics.finish("length", timing.arrival_ns, sent_ns, timing.admitted_ns)
+            self.metrics.finish(reply.reason, timing.arrival_ns, sent_ns, timing.admitted_ns)
             self.journal.write(reply.log_line("ok"))
             reply.sink.reply_ended()
