@@ -30,8 +30,11 @@ from .measure import Session, measure_cell, salvage
 from .plan.blocks import Block, Cell
 from .plan.exact import some_prompts
 from .plan.plan import Plan
+from .plan.stages import stages, with_spares
 from .progress import Progress
 from .quality.run import Gates
+from .remote.moves import Moves
+from .remote.preflight import Preflight
 from .tokens.server import PROMPTS, check_server
 from .tokens.words import Words
 from .warm import prepare_cache
@@ -46,8 +49,10 @@ class Execution:
         self.log = log
         self.progress = progress
         self.session = Session(bundle, plan, time.monotonic_ns())
-        self._identities = Records(bundle, plan.card, log)
         self._checks: CellChecks | None = None
+        self._preflight = Preflight(plan, progress.say)
+        self._identities = Records(bundle, plan.card, log, self._preflight.fields)
+        self._moves = Moves(bundle.logs, log, progress.say, self._preflight.moved)
 
     def run(self, *, resumed: bool) -> str:
         """Run what is left of the plan; returns why it ended: 'complete', 'no spare block left: …', or 'identity: …'
@@ -150,23 +155,33 @@ class Execution:
         self._identities.started(running, probe, tokenizer_facts(card, unsure))
 
     def _blocks(self, fleet: Fleet) -> str:
-        """Planned blocks, then as many spares as blocks were lost. An A/A block has a spare of its own; without one it
-        is left out, and the run goes on."""
-        by_number = {block.block: block for block in self.plan.blocks}
+        """Planned blocks, then as many spares as blocks were lost: stage by stage, where the arms move between servers.
+        An A/A block has a spare of its own; without one it is left out, and the run goes on."""
         replaced = {line["block"] for line in self.log.of_kind("block_replaced", "block_lost")}
         used_spares = [line["by"] for line in self.log.of_kind("block_replaced")]
-        queue = [block for block in self.plan.blocks if not block.spare] + [by_number[spare] for spare in used_spares]
         spares = [block for block in self.plan.blocks if block.spare and block.block not in used_spares]
-        self.progress.expect(
-            sum(not self._is_over(cell) for block in queue if block.block not in replaced for cell in block.cells)
-        )
+        by_number = {block.block: block for block in self.plan.blocks}
+        queues = {
+            stage.name: [by_number[number] for number in with_spares(stage, self.log.of_kind("block_replaced"))]
+            for stage in stages(self.plan)
+        }
+        due = [block for queue in queues.values() for block in queue if block.block not in replaced]
+        self.progress.expect(sum(not self._is_over(cell) for block in due for cell in block.cells))
+        for stage in stages(self.plan):
+            self._moves.enter(stage, fleet)
+            why = self._stage(fleet, [block for block in queues[stage.name] if block.block not in replaced], spares)
+            if why is not None:
+                return why
+        return "complete"
+
+    def _stage(self, fleet: Fleet, queue: list[Block], spares: list[Block]) -> str | None:
+        """The blocks of a stage and the spares of those that are lost; returns why the run ends, or None."""
         while queue:
             block = queue.pop(0)
-            if block.block in replaced:
-                continue
             why = self._block(fleet, block)
             if why is None:
                 continue
+            self.progress.more(-sum(not self._is_over(cell) for cell in block.cells))
             spare = next((spare for spare in spares if spare.aa == block.aa), None)
             if spare is None and block.aa:
                 self.log.append("block_lost", block=block.block, why=why)
@@ -181,8 +196,8 @@ class Execution:
             self.log.append("block_replaced", block=block.block, by=spare.block, why=why)
             self.progress.say(f"block {block.block} cannot count ({why}); spare block {spare.block} replaces it")
             queue.append(spare)
-            self.progress.expect(sum(len(block.cells) for block in queue))
-        return "complete"
+            self.progress.more(len(spare.cells))
+        return None
 
     def _is_over(self, cell: Cell) -> bool:
         return any(line["cell"] == cell.cell for line in self.log.of_kind("cell_ended", "cell_killed"))
@@ -216,7 +231,8 @@ class Execution:
         prepared = prepare_cache(self.plan, cell, running)
         if prepared is not None:
             self.log.append("cache_prepared", cell=cell.cell, **prepared)
-        self.log.append("cell_started", cell=cell.cell)
+        place = {} if running.place is None else {"url": running.endpoint.url}
+        self.log.append("cell_started", cell=cell.cell, **place)
         events = measure_cell(self.session, cell, running, self.progress)
         if not running.alive():
             assert running.process is not None

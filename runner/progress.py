@@ -28,6 +28,10 @@ class Progress:
         """So many cells are to be run from here on."""
         self._total = self._done + cells
 
+    def more(self, cells: int) -> None:
+        """So many cells more are to be run than was expected (or fewer)."""
+        self._total += cells
+
     def cell(self, cell: Cell) -> None:
         """A cell begins."""
         self._label = f"[{self._done + 1}/{self._total}] {cell.cell}"

@@ -25,6 +25,7 @@ from .errors import InputError, Problem
 from .items import Items, read_items
 from .phrase import KeyPath, show
 from .pilot import read_pilot
+from .probe_file import read_probe
 from .recorded import Recorded, read_recorded
 from .structure import Schema, card_schema, child, deref
 from .table import FileError, json_document
@@ -185,6 +186,8 @@ def _facts(
     try:
         if kind == "pilot":
             return read_pilot(data)
+        if kind == "probe":
+            return read_probe(data)
         if kind == "json_schema":
             _require_json_schema(data)
             return {}

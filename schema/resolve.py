@@ -184,7 +184,8 @@ def _method(values: dict[str, Any], loads: list[float]) -> dict[str, Any]:
     blocks, aa = values.get("blocks") or values["repeats"], values.get("aa")
     return {
         "blocks": blocks,
-        "aa": None if aa is None else aa | {"at": _loads(aa["at"], loads)},
+        "aa": None if aa is None else {"across": None, "command": None} | aa | {"at": _loads(aa["at"], loads)},
+        "swap": values.get("swap"),
         **{key: values[key] for key in ("seed", "spare_blocks", "pause_between_cells")},
     }
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ...schema.digest import digest_file
 from ..files import read_json
 from ..plan.blocks import BASELINE, BASELINE_AA
+from ..plan.stages import is_across, stages, with_spares
 from .context import Context
 
 #: what the baseline's two runs in A/A blocks must have in common in any identity file, old ones too
@@ -21,8 +22,7 @@ def order(context: Context) -> Iterator[str]:
     A/A block: or lost)."""
     blocks = {block.block: block for block in context.plan.blocks}
     replaced = {line["block"]: line for line in context.lines("block_replaced", "block_lost")}
-    queue = [block.block for block in context.plan.blocks if not block.spare]
-    queue += [line["by"] for line in context.lines("block_replaced")]
+    queue = [number for stage in stages(context.plan) for number in with_spares(stage, context.lines("block_replaced"))]
     began = [line["cell"] for line in context.lines("cell_started")]
     at = 0
     for number in queue:
@@ -109,7 +109,8 @@ def _same_system(context: Context) -> Iterator[str]:
     both = [context.bundle.identity(arm) for arm in (BASELINE, BASELINE_AA)]
     if all(path.exists() for path in both):
         found = [read_json(path)["fields"] for path in both]
-        for name in _ALIKE:
+        place = ("server.url",) if is_across(context.card) else ()
+        for name in (name for name in _ALIKE if name not in place):
             if found[0].get(name) != found[1].get(name):
                 yield f"identity/{BASELINE_AA}.json: {name} is not the baseline's"
     commands = {

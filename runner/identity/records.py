@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,12 +20,16 @@ from .observe import Server, identify, look_again, neighbour_fields
 
 
 class Records:
-    """Looks at a run's servers and writes down what they are."""
+    """Looks at a run's servers and writes down what they are. `remote` gives the facts of a server that somebody else
+    runs which only the way to it, or a probe's file, tells."""
 
-    def __init__(self, bundle: Bundle, card: dict[str, Any], log: AttemptLog) -> None:
+    def __init__(
+        self, bundle: Bundle, card: dict[str, Any], log: AttemptLog, remote: Callable[[Running, Fields], Fields]
+    ) -> None:
         self._bundle = bundle
         self._card = card
         self._log = log
+        self._remote = remote
         self._digests = Digests()
         self._neighbours = Neighbours()
         self._known: dict[str, Fields] = {}
@@ -69,6 +74,8 @@ class Records:
     def _whole(self, running: Running, probe: Probe) -> Fields:
         tokenizer = self._tokenizer.get(running.arm, {})
         fields = identify(self._card, running.arm, probe, _server(running), self._digests, tokenizer)
+        if running.process is None:
+            fields |= self._remote(running, fields)
         self._known[running.arm] = fields
         return fields
 

@@ -32,6 +32,8 @@ def test_the_later_keys() -> None:
         ("claim", "population"), ("guards", ANY, "population"),
         ("analysis", "attainment"), ("power", "override"), ("power", "spread", "from"),
         ("identity", "treatment"),
+        ("method", "swap"), ("method", "aa", "across"), ("method", "aa", "command"),
+        *(("arms", arm, "server", "probe") for arm in ("baseline", "candidate")),
     }  # fmt: skip
     for path in later_keys():
         schema = card_schema()

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -86,6 +86,8 @@ class EngineMetrics(Collector):
         self._started = time.time()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
+        # When this process started and what it used, as every server with this library shows.
+        ProcessCollector(registry=self._registry)
 
     def finish(self, reason: str, arrival_ns: int, sent_ns: list[int], admitted_ns: int | None = None) -> None:
         """A request ended for that reason; its tokens went out at `sent_ns`, and it was first run at `admitted_ns`."""

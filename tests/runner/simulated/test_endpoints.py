@@ -29,9 +29,7 @@ def samples(engine: Engine) -> dict[tuple[str, str], float]:
     """(metric, its own label) -> value, after a check of the labels that all metrics carry."""
     result: dict[tuple[str, str], float] = {}
     for family in text_string_to_metric_families(engine.http.get("/metrics").text):
-        for sample in family.samples:
-            if sample.name == "process_start_time_seconds":
-                continue
+        for sample in (s for s in family.samples if not s.name.startswith("process_")):
             labels = dict(sample.labels)
             assert labels.pop("engine") == "0"
             if sample.name != "vllm:cache_config_info":
