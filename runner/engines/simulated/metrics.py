@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
@@ -83,7 +82,6 @@ class EngineMetrics(Collector):
         self.prefill = Histogram(LATENCY_BUCKETS)
         self.decode = Histogram(LATENCY_BUCKETS)
         self.iteration_tokens = Histogram(ITERATION_BUCKETS)
-        self._started = time.time()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         # When this process started and what it used, as every server with this library shows.
@@ -113,8 +111,6 @@ class EngineMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metric families, for prometheus_client."""
-        began = "Start time of the process since unix epoch in seconds."
-        yield GaugeMetricFamily("process_start_time_seconds", began, value=self._started)
         yield from self._gauges()
         yield from self._counters()
         yield from self._histograms()
