@@ -17,22 +17,16 @@ from . import wording
 from .cells import Reading
 from .claim import LoadEffect
 from .effect import t_interval
+from .identity_places import of_a_place
 from .read import Bundle
 from .records import Record
 
-#: what stays at a place when a deployment moves: the first part of an identity field's name
-OF_A_PLACE = ("node", "pod", "host", "gpu", "hardware", "server", "neighbours")
 #: words of A/A blocks that say something, and what
 _AA_WORDS = {
     "clean": "clean: a bias beyond the card's margin is ruled out",
     "no bias shown": "no bias shown, and one beyond the card's margin not ruled out",
 }
 BEFORE, AFTER = "before", "after"
-
-
-def of_a_place(name: str) -> bool:
-    """Whether a difference of this name belongs to a place, and not to what an arm runs."""
-    return name.partition(".")[0] in OF_A_PLACE
 
 
 def sides(bundle: Bundle) -> dict[int, str]:

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from .card import AA_ARMS, check_card
-from .columns import CLIENT_COLUMNS, EVENT_COLUMNS, REQUEST_COLUMNS, SERVER_COLUMNS, START_COLUMNS
+from .columns import CLIENT_COLUMNS, EVENT_COLUMNS, HOST_COLUMNS, REQUEST_COLUMNS, SERVER_COLUMNS, START_COLUMNS
 from .files import read_frame, read_json, read_log, read_row
 from .records import BundleError, Record, need, require_version
 
@@ -99,6 +99,11 @@ class Bundle:
         path = self.root / "telemetry" / f"server-{cell.cell}.parquet"
         return read_frame(path, SERVER_COLUMNS) if path.is_file() else None
 
+    def host(self, cell: Cell) -> pl.DataFrame | None:
+        """The samples of the machine over the cell's load, or None where nobody looked."""
+        path = self.root / "telemetry" / f"host-{cell.cell}.parquet"
+        return read_frame(path, HOST_COLUMNS) if path.is_file() else None
+
     def quality(self, gate: str, columns: Mapping[str, Any]) -> pl.DataFrame | None:
         """A quality gate's table of items, or None where the gate was not run."""
         path = self.root / "quality" / f"{gate}.parquet"
@@ -126,8 +131,35 @@ class Bundle:
         path = self.root / "identity" / f"{arm}.json"
         if not path.is_file():
             return None
-        fields = need(read_json(path), "fields", dict, str(path))
-        return {str(name): field for name, field in fields.items() if isinstance(field, dict)}
+        return _fields(path)[0]
+
+    @property
+    def identity_version(self) -> int:
+        """Format version of the identity files: 2 holds whole configurations, and what each cell's look found."""
+        found = [read_json(path) for path in sorted((self.root / "identity").glob("*.json"))]
+        versions = [file.get("identity_version", 1) for file in found]
+        return max((version for version in versions if isinstance(version, int)), default=1)
+
+    def cells_looked_at(self) -> list[Cell]:
+        """The cells before which the server was looked at again, in plan order."""
+        cells = (cell for block in self.blocks for cell in block.cells)
+        return [cell for cell in cells if self._look(cell).is_file()]
+
+    def look(self, cell: Cell) -> tuple[Record, list[str]]:
+        """What a look before a cell found to be other than at the arm's first, field by field; and the fields that were
+        gone."""
+        return _fields(self._look(cell))
+
+    def _look(self, cell: Cell) -> Path:
+        return self.root / "identity" / "cells" / f"{cell.cell}.json"
+
+
+def _fields(path: Path) -> tuple[Record, list[str]]:
+    """The fields of an identity file, and the names under `gone`."""
+    found = read_json(path)
+    fields = need(found, "fields", dict, str(path))
+    gone = [str(name) for name in need(found, "gone", list, str(path))] if "gone" in found else []
+    return {str(name): field for name, field in fields.items() if isinstance(field, dict)}, gone
 
 
 def read_bundle(root: Path) -> Bundle:

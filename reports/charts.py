@@ -276,3 +276,32 @@ def sweep(rows: Sequence[Row], axis: str, value_axis: str, chart_id: str, title:
         .encode(x=x, y=y, color=colour, shape=shape),
     ]
     return draw(alt.layer(*layers).properties(width=WIDTH, height=210), chart_id, title)
+
+
+def machine_by_block(rows: Sequence[Row], arms: Sequence[str], chart_id: str, title: str) -> str:
+    """Quantities of the machine over the blocks, a panel each: a point a cell at its mean, a thin bar from its least to
+    its most, and a line through the cells of an arm at one load. Rows: panel (its heading), arm, block, load, value,
+    low, high (in the panel's unit)."""
+    import altair as alt
+
+    charts = []
+    for panel in dict.fromkeys(row["panel"] for row in rows):
+        mine = [row for row in rows if row["panel"] == panel]
+        low, high = min(row["low"] for row in mine), max(row["high"] for row in mine)
+        pad = 0.06 * (high - low) or abs(high) * 0.05 or 1.0
+        scale = alt.Scale(domain=[low - (pad if low < 0 or low > pad else low), high + pad], nice=False)
+        axis = alt.Axis(title=None, tickCount=4)
+        x = alt.X("block:O", title="block", axis=alt.Axis(labelAngle=0, grid=False))
+        offset = alt.XOffset("arm:N", sort=list(arms))
+        base = alt.Chart(_data(alt, mine)).encode(x=x, xOffset=offset, **_arm_channels(alt, arms))
+        line = base.mark_line(strokeWidth=1, opacity=0.6).encode(
+            y=alt.Y("value:Q", scale=scale, axis=axis), detail="load:N", strokeDash=_dash(alt, arms)
+        )
+        bars = base.mark_rule(strokeWidth=1.2, opacity=0.7).encode(
+            y=alt.Y("low:Q", scale=scale, axis=axis), y2="high:Q"
+        )
+        points = base.mark_point(filled=True, size=45, opacity=1).encode(
+            y=alt.Y("value:Q", scale=scale, axis=axis), shape=_shape(alt, arms)
+        )
+        charts.append(alt.layer(line, bars, points).properties(width=WIDTH, height=80, title=str(panel)))
+    return draw(alt.vconcat(*charts), chart_id, title)

@@ -10,12 +10,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchcard.schema.metrics import SERVER_METRICS, metric
+from benchcard.schema.metrics import SERVER_METRIC_UNITS, metric
 
 MINUS = "−"
 #: (factor from the base unit, name), largest first; the first whose factor the value reaches is taken
 _TIMES = ((60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _SIZES = ((float(2**40), "TiB"), (float(2**30), "GiB"), (float(2**20), "MiB"), (float(2**10), "KiB"), (1.0, "B"))
+_SPEEDS = tuple((factor, f"{name}/s") for factor, name in _SIZES)
+_FREQUENCIES = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz"))
 
 
 def fixed(value: float, decimals: int, signed: bool = False) -> str:
@@ -52,7 +54,7 @@ def scaled_unit(value: float, unit: str) -> tuple[float, str]:
     """The factor and the unit in which a value of a base unit reads best: (1e-3, "ms") for 0.0234 s."""
     if unit == "1":
         return 0.01, "%"
-    table = {"s": _TIMES, "bytes": _SIZES}.get(unit)
+    table = {"s": _TIMES, "bytes": _SIZES, "bytes/s": _SPEEDS, "Hz": _FREQUENCIES}.get(unit)
     if table is None or value == 0:
         return 1.0, unit
     for factor, name in table:
@@ -179,11 +181,11 @@ def interval(
 
 
 def metric_unit(name: str) -> str:
-    """The base unit of a metric of the catalogue; server metrics that are rates are proportions; '' if unknown."""
+    """The base unit of a metric of the catalogue; of a server metric only that it is a proportion; '' if unknown."""
     known = metric(name)
     if known is not None:
         return known.unit
-    return "1" if name in SERVER_METRICS and name.endswith("_rate") else ""
+    return "1" if SERVER_METRIC_UNITS.get(name) == "1" else ""
 
 
 def metric_title(name: str) -> str:

@@ -26,8 +26,11 @@ DERIVED = (
     "series/",
 )
 
-#: kinds of a cell's telemetry; `start` where starts are what the card measures (workload.test: cold_start)
-TELEMETRY = ("client", "server", "start")
+#: kinds of a cell's telemetry; `start` where starts are what the card measures (workload.test: cold_start), `host` in
+#: none that was played in virtual time or before there was one
+TELEMETRY = ("client", "server", "start", "host")
+#: those that a cell may be without
+OPTIONAL_TELEMETRY = ("start", "host")
 
 
 @dataclass(frozen=True)
@@ -76,12 +79,20 @@ class Bundle:
         return self.root / "events" / f"{cell}.parquet"
 
     def telemetry(self, kind: str, cell: str) -> Path:
-        """The cell's telemetry of a kind: client, server or start."""
+        """The cell's telemetry of a kind: client, server, start or host."""
         return self.root / "telemetry" / f"{kind}-{cell}.parquet"
+
+    def quality(self, gate: str) -> Path:
+        """The item table of a kind of quality gate."""
+        return self.root / "quality" / f"{gate}.parquet"
 
     def identity(self, arm: str) -> Path:
         """What the arm was."""
         return self.root / "identity" / f"{arm}.json"
+
+    def cell_identity(self, cell: str) -> Path:
+        """In what the arm was not as it was first, before a cell."""
+        return self.root / "identity" / "cells" / f"{cell}.json"
 
     def certificate(self, number: int) -> Path:
         """The instrument's certificate of a sitting, counted from 1."""

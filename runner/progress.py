@@ -37,6 +37,10 @@ class Progress:
         self._label = f"[{self._done + 1}/{self._total}] {cell.cell}"
         self._show("server up, load begins" if self._live else None)
 
+    def phase(self, name: str) -> None:
+        """Something other than cells begins."""
+        self._label = name
+
     def waiting(self, text: str) -> None:
         """Something other than load takes time."""
         if self._live:

@@ -10,7 +10,7 @@ from typing import Any
 from ...schema.errors import SystemUnderTestError
 from ...schema.probe_file import probe_fields
 from ..engines.fleet import Running
-from ..identity.observe import Field, observed, unknown
+from ..identity.fields import Field, observed, unknown
 from ..measure import body_of
 from ..plan.blocks import declared_arm
 from ..plan.plan import Plan

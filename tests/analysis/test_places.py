@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchcard.analysis.places import of_a_place, sides
+from benchcard.analysis.identity_places import of_a_place
+from benchcard.analysis.places import sides
 from benchcard.analysis.read import read_bundle
 
 from .bundles import Row, ab_card, analyse, build

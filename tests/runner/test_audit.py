@@ -156,6 +156,7 @@ CHANGES: list[tuple[str, Change, set[str]]] = [
     ("the report", lambda run: (run / "REPORT.md").write_text("supported, by a lot\n") and None, {"report"}),
     ("an identity", lambda run: (run / "identity" / "baseline.json").unlink(), {"identity", "verdict"}),
     ("telemetry", lambda run: edit_telemetry(run), {"events"}),
+    ("the machine", lambda run: edit_host(run), {"events", "verdict"}),
     ("the certificate", lambda run: edit_json(run / "instrument" / "1.json", wider), {"events", "verdict"}),
     ("a curve", lambda run: edit_series(run), {"verdict", "report"}),
     ("a seed of one's own", lambda run: edit_json(run / "plan.json", own_seed), {"plan", "report"}),
@@ -179,6 +180,13 @@ def edit_telemetry(run: Path) -> None:
     path = run / "telemetry" / f"server-{a_cell(run)}.parquet"
     more = pl.when(pl.col("name") == "vllm:num_requests_running").then(1.0).otherwise(pl.col("value"))
     pl.read_parquet(path).with_columns(more.alias("value")).write_parquet(path)
+
+
+def edit_host(run: Path) -> None:
+    """A machine with a higher load."""
+    path = run / "telemetry" / f"host-{a_cell(run)}.parquet"
+    higher = pl.when(pl.col("name") == "node_load1").then(99.0).otherwise(pl.col("value"))
+    pl.read_parquet(path).with_columns(higher.alias("value")).write_parquet(path)
 
 
 def edit_series(run: Path) -> None:
