@@ -15,6 +15,8 @@ from typing import Any
 
 from ..secrets import MASK, known_keys, mask_values, names_a_secret
 
+#: between the values of one variable in several processes
+APART = " | "
 #: in place of a value that is not on the list
 NOT_RECORDED = "[not recorded]"
 
@@ -54,7 +56,8 @@ def recorded_env(env: Mapping[str, str], named: Iterable[str] = ()) -> dict[str,
 def secret_values(env: Mapping[str, str]) -> frozenset[str]:
     """Values that must stand nowhere: the keys that this run has read, and what the environment's secrets are."""
     # A short value (a flag, a number) would be found in half of all texts.
-    return known_keys() | {value for name, value in env.items() if len(value) >= 8 and names_a_secret(name, value)}
+    spoken = [value for name, value in env.items() if names_a_secret(name, value)]
+    return known_keys() | {part for value in spoken for part in (value, *value.split(APART)) if len(part) >= 8}
 
 
 def recorded_argv(argv: list[str], secrets: Iterable[str] = ()) -> list[str]:

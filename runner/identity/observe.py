@@ -76,7 +76,8 @@ def identify(
         digests.keep()
     packages = here.get("process.packages") or unknown("")
     fields = {**declared_fields(card, arm), **here, **said, **(tokenizer or {}), **client_fields()}
-    fields["engine.commit"] = engine.commit(said["engine.version"]["value"], said["engine.env"], packages)
+    package = "benchcard" if card["system"]["engine"]["kind"] == "simulated" else "vllm"
+    fields["engine.commit"] = engine.commit(said["engine.version"]["value"], said["engine.env"], packages, package)
     return fields
 
 

@@ -30,7 +30,8 @@ def test_values_of_names_on_the_list_alone() -> None:
 def test_secrets_are_masked_by_name_and_by_value() -> None:
     env = {
         "HF_TOKEN": CANARY, "VLLM_API_KEY": "other-canary-77", "VLLM_HEADERS": f"Bearer {CANARY}",
-        "HF_ENDPOINT": "https://me:word@hub.example/x", "PGPASSWORD": "pg-canary-1", "VLLM_OTHER": "a other-canary-77 b",
+        "HF_ENDPOINT": "https://me:word@hub.example/x", "PGPASSWORD": "pg-canary-1",
+        "VLLM_OTHER": "a other-canary-77 b",
     }  # fmt: skip
     found = recorded_env(env, named=["PGPASSWORD"])
     assert found == {
@@ -67,7 +68,17 @@ def test_what_each_start_draws_is_left_out() -> None:
 
 def test_a_command() -> None:
     argv = [
-        *("/opt/venv/bin/python3", "-m", "vllm", f"{Path.cwd()}/models/m", "--port", "8123", "--port=9", "--log", "/x/y"),
+        *(
+            "/opt/venv/bin/python3",
+            "-m",
+            "vllm",
+            f"{Path.cwd()}/models/m",
+            "--port",
+            "8123",
+            "--port=9",
+            "--log",
+            "/x/y",
+        ),
         *("--api-key", CANARY, "second-key", "--hf-token=abc", "--max-num-batched-tokens", "2048"),
         *("--chat-template", f"{Path.home()}/t.jinja", "HF_TOKEN=abc"),
     ]
@@ -84,9 +95,10 @@ def test_a_configuration_at_any_depth() -> None:
         "api_key": [CANARY, None], "headers": {"a": [f"x {CANARY}"]}, "limit": float("inf"), "none": None,
         "max_num_batched_tokens": "2048",
     }  # fmt: skip
+    home = shortened(f"{Path.home()}/.cache/x")
     found = recorded_config(config, [CANARY])
     assert found == {
-        "model_config": {"hf_token": "[redacted]", "max_model_len": 2048, "seed": 0, "path": shortened(f"{Path.home()}/.cache/x")},
+        "model_config": {"hf_token": "[redacted]", "max_model_len": 2048, "seed": 0, "path": home},
         "api_key": ["[redacted]", None], "headers": {"a": ["x [redacted]"]}, "limit": "inf", "none": None,
         "max_num_batched_tokens": "2048",
     }  # fmt: skip
