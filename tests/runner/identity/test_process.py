@@ -16,7 +16,7 @@ import pytest
 from benchcard.runner.engines.process import free_port
 from benchcard.runner.identity import procfs
 from benchcard.runner.identity.digests import Digests
-from benchcard.runner.identity.packages import checked_out, packages
+from benchcard.runner.identity.packages import checked_out, packages, site_folders
 from benchcard.runner.identity.process import Tree, environment, find, process_fields
 
 #: listens, starts a worker with a variable of its own, and says when it is ready
@@ -75,7 +75,8 @@ def test_what_a_script_and_a_file_gave_the_server(wrapped: tuple[int, int], tmp_
     value: dict[str, Any] = {name: field["value"] for name, field in fields.items()}
     assert value["process.pid"] == tree.pid
     assert value["process.argv"] == [
-        os.path.basename(sys.executable), f"{tmp_path}/server.py", "--config", f"{tmp_path}/engine.yaml", "--port", "PORT",
+        os.path.basename(sys.executable), f"{tmp_path}/server.py", "--config", f"{tmp_path}/engine.yaml",
+        "--port", "PORT",
     ]  # fmt: skip
     env = value["process.env"]
     assert (env["VLLM_WRAPPED"], env["VLLM_DP_RANK"], env["OMP_NUM_THREADS"]) == ("yes", "1", "2 | 4")
@@ -164,3 +165,17 @@ def test_packages_as_an_import_would_find_them(tmp_path: Path) -> None:
     (repository / ".git/HEAD").write_text("beef\n")
     assert checked_out(repository) == "beef"
     assert checked_out(tmp_path) is None
+
+
+def test_folders_that_a_pth_file_or_the_system_adds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("venv/bin", "venv/lib/python3.11/site-packages", "base/lib/python3.11/site-packages", "shared", "own"):
+        (tmp_path / name).mkdir(parents=True)
+    site = tmp_path / "venv/lib/python3.11/site-packages"
+    (site / "a.pth").write_text(f"# a comment\nimport sys\n{tmp_path}/shared\n{tmp_path}/nowhere\n\n")
+    (tmp_path / "venv/pyvenv.cfg").write_text(f"home = {tmp_path}/base/bin\ninclude-system-site-packages = true\n")
+    monkeypatch.setattr(procfs, "command_line", lambda pid: [f"{tmp_path}/venv/bin/python3", "-m", "x"])
+    monkeypatch.setattr(procfs, "environment", lambda pid: {"PYTHONPATH": f"{tmp_path}/own:{tmp_path}/none"})
+    base = tmp_path / "base/lib/python3.11/site-packages"
+    assert site_folders(os.getpid(), {f"{site}/x/y.so", "/usr/lib/libc.so.6"}) == [
+        tmp_path / "own", site, base, tmp_path / "shared",
+    ]  # fmt: skip
