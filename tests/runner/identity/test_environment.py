@@ -83,7 +83,7 @@ def test_a_command() -> None:
         *("--chat-template", f"{Path.home()}/t.jinja", "HF_TOKEN=abc"),
     ]
     assert recorded_argv(argv) == [
-        *("python3", "-m", "vllm", "models/m", "--port", "PORT", "--port=PORT", "--log", "LOG"),
+        *("python", "-m", "vllm", "models/m", "--port", "PORT", "--port=PORT", "--log", "LOG"),
         *("--api-key", "[redacted]", "[redacted]", "--hf-token=[redacted]", "--max-num-batched-tokens", "2048"),
         *("--chat-template", shortened(f"{Path.home()}/t.jinja"), "HF_TOKEN=[redacted]"),
     ]

@@ -75,7 +75,7 @@ def test_what_a_script_and_a_file_gave_the_server(wrapped: tuple[int, int], tmp_
     value: dict[str, Any] = {name: field["value"] for name, field in fields.items()}
     assert value["process.pid"] == tree.pid
     assert value["process.argv"] == [
-        os.path.basename(sys.executable), f"{tmp_path}/server.py", "--config", f"{tmp_path}/engine.yaml",
+        "python", f"{tmp_path}/server.py", "--config", f"{tmp_path}/engine.yaml",
         "--port", "PORT",
     ]  # fmt: skip
     env = value["process.env"]
