@@ -7,6 +7,7 @@ alone is. Whatever speaks of a secret is masked, and so is a secret's value wher
 from __future__ import annotations
 
 import fnmatch
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -79,8 +80,20 @@ def recorded_argv(argv: list[str], secrets: Iterable[str] = ()) -> list[str]:
             part = re.sub(r"^python[\d.]*$", "python", os.path.basename(part))
         # Several keys may follow one option.
         before = before if part == MASK else argv[number]
-        found.append(shortened(mask_values(part, secrets)))
+        found.append(_setting(shortened(mask_values(part, secrets)), secrets))
     return found
+
+
+def _setting(part: str, secrets: Iterable[str]) -> str:
+    """An argument as it is; where it is JSON that names a secret, without that."""
+    if not part.startswith(("{", "[")):
+        return part
+    try:
+        value = json.loads(part)
+        masked = recorded_config(value, secrets)
+    except (ValueError, RecursionError):
+        return part
+    return part if masked == value else json.dumps(masked)
 
 
 def shortened(text: str) -> str:

@@ -81,11 +81,19 @@ def test_a_command() -> None:
         ),
         *("--api-key", CANARY, "second-key", "--hf-token=abc", "--max-num-batched-tokens", "2048"),
         *("--chat-template", f"{Path.home()}/t.jinja", "HF_TOKEN=abc"),
+        *("--kv-transfer-config", '{"role": "both", "extra": {"auth_token": "abc"}}', "--override", '{"a":1}'),
     ]
     assert recorded_argv(argv) == [
         *("python", "-m", "vllm", "models/m", "--port", "PORT", "--port=PORT", "--log", "LOG"),
         *("--api-key", "[redacted]", "[redacted]", "--hf-token=[redacted]", "--max-num-batched-tokens", "2048"),
         *("--chat-template", shortened(f"{Path.home()}/t.jinja"), "HF_TOKEN=[redacted]"),
+        *(
+            "--kv-transfer-config",
+            '{"role": "both", "extra": {"auth_token": "[redacted]"}}',
+            "--override",
+            '{"a":1}',
+            "{x",
+        ),
     ]
 
 
