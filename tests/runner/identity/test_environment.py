@@ -68,32 +68,24 @@ def test_what_each_start_draws_is_left_out() -> None:
 
 def test_a_command() -> None:
     argv = [
-        *(
-            "/opt/venv/bin/python3",
-            "-m",
-            "vllm",
-            f"{Path.cwd()}/models/m",
-            "--port",
-            "8123",
-            "--port=9",
-            "--log",
-            "/x/y",
-        ),
+        *("/opt/venv/bin/python3", "-m", "vllm", f"{Path.cwd()}/models/m"),
+        *("--port", "8123", "--port=9", "--log", "/x/y"),
         *("--api-key", CANARY, "second-key", "--hf-token=abc", "--max-num-batched-tokens", "2048"),
         *("--chat-template", f"{Path.home()}/t.jinja", "HF_TOKEN=abc"),
-        *("--kv-transfer-config", '{"role": "both", "extra": {"auth_token": "abc"}}', "--override", '{"a":1}'),
+        *(
+            "--kv-transfer-config",
+            '{"role": "both", "extra": {"auth_token": "abc"}}',
+            "--override",
+            '{"a":1}',
+            "{not JSON",
+        ),
     ]
     assert recorded_argv(argv) == [
         *("python", "-m", "vllm", "models/m", "--port", "PORT", "--port=PORT", "--log", "LOG"),
         *("--api-key", "[redacted]", "[redacted]", "--hf-token=[redacted]", "--max-num-batched-tokens", "2048"),
         *("--chat-template", shortened(f"{Path.home()}/t.jinja"), "HF_TOKEN=[redacted]"),
-        *(
-            "--kv-transfer-config",
-            '{"role": "both", "extra": {"auth_token": "[redacted]"}}',
-            "--override",
-            '{"a":1}',
-            "{x",
-        ),
+        *("--kv-transfer-config", '{"role": "both", "extra": {"auth_token": "[redacted]"}}'),
+        *("--override", '{"a":1}', "{not JSON"),
     ]
 
 
