@@ -34,7 +34,13 @@ _RECORDED = (
     *("LOCAL_RANK", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
 )
 #: drawn anew by each process
-_VOLATILE = re.compile(r"(^|_)(PORTS?|SHM_BUFFER_NAME|INSTANCE_ID|SOCKET|PID)$|^(_|OLDPWD|SHLVL)$")
+_VOLATILE = re.compile(r"(^|_)(PORTS?|SHM_BUFFER_NAME|INSTANCE_ID|SOCKET|PID)$|^_$")
+#: of the terminal, the login or the cluster that a run is started from, which may be another when it is resumed
+_SESSION = re.compile(
+    r"(TERM|TMUX|SSH_|STY|WINDOW|DISPLAY|WAYLAND_|XDG_SESSION|XDG_RUNTIME|DBUS_|LS_COLORS|COLORTERM|VTE_|WT_|PS1|PROMPT"
+    r"|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_|PYTEST_|MAKE(FLAGS|LEVEL)|MFLAGS|OLDPWD|PWD|SHLVL|COLUMNS|LINES|HIST"
+    r"|EDITOR|VISUAL|PAGER|LESS|MAIL|LOGNAME|USER|HOSTNAME|KUBERNETES_|\w+_SERVICE_(HOST|PORT)|\w+_PORT_\d+_)"
+)
 
 
 def recorded_env(env: Mapping[str, str], named: Iterable[str] = ()) -> dict[str, str]:
@@ -43,7 +49,7 @@ def recorded_env(env: Mapping[str, str], named: Iterable[str] = ()) -> dict[str,
     named, secrets = set(named), secret_values(env)
     found = {}
     for name in sorted(env):
-        if _VOLATILE.search(name) and name not in named:
+        if (_VOLATILE.search(name) or _SESSION.match(name)) and name not in named:
             continue
         if names_a_secret(name, env[name]):
             found[name] = MASK

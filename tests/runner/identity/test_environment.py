@@ -66,6 +66,15 @@ def test_what_each_start_draws_is_left_out() -> None:
     assert recorded_env(env) == {"VLLM_A": "1"}
 
 
+def test_where_a_run_is_started_from_is_left_out() -> None:
+    env = {
+        "TMUX": "x", "SSH_CONNECTION": "x", "TERM": "xterm", "PWD": "/", "REDIS_SERVICE_HOST": "10.0.0.7",
+        "REDIS_PORT_6379_TCP": "x", "PYTEST_CURRENT_TEST": "x", "VLLM_HOST_IP": "10.0.0.8", "MY_TUNING": "1",
+    }  # fmt: skip
+    assert recorded_env(env) == {"MY_TUNING": "[not recorded]", "VLLM_HOST_IP": "10.0.0.8"}
+    assert recorded_env({"USER_TUNING": "1"}, named=["USER_TUNING"]) == {"USER_TUNING": "1"}
+
+
 def test_a_command() -> None:
     argv = [
         *("/opt/venv/bin/python3", "-m", "vllm", f"{Path.cwd()}/models/m"),
