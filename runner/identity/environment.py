@@ -37,9 +37,10 @@ _RECORDED = (
 _VOLATILE = re.compile(r"(^|_)(PORTS?|SHM_BUFFER_NAME|INSTANCE_ID|SOCKET|PID)$|^_$")
 #: of the terminal, the login or the cluster that a run is started from, which may be another when it is resumed
 _SESSION = re.compile(
-    r"(TERM|TMUX|SSH_|STY|WINDOW|DISPLAY|WAYLAND_|XDG_SESSION|XDG_RUNTIME|DBUS_|LS_COLORS|COLORTERM|VTE_|WT_|PS1|PROMPT"
-    r"|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_|PYTEST_|MAKE(FLAGS|LEVEL)|MFLAGS|OLDPWD|PWD|SHLVL|COLUMNS|LINES|HIST"
-    r"|EDITOR|VISUAL|PAGER|LESS|MAIL|LOGNAME|USER|HOSTNAME|KUBERNETES_|\w+_SERVICE_(HOST|PORT)|\w+_PORT_\d+_)"
+    r"TERM(_\w+)?|COLORTERM|LS_COLORS|TMUX(_\w+)?|STY|WINDOW(ID)?|VTE_VERSION|WT_SESSION|COLUMNS|LINES|PS1|PROMPT_COMMAND"
+    r"|SSH_\w+|DISPLAY|WAYLAND_\w+|DBUS_\w+|XDG_(SESSION|RUNTIME)_\w+|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_\w+"
+    r"|PWD|OLDPWD|SHLVL|HIST\w+|EDITOR|VISUAL|PAGER|LESS(OPEN|CLOSE)?|MAIL|LOGNAME|USER(NAME)?|HOSTNAME"
+    r"|PYTEST_\w+|MAKE(FLAGS|LEVEL)|MFLAGS|KUBERNETES_\w+|\w+_SERVICE_(HOST|PORT\w*)|\w+_PORT_\d+_\w+"
 )
 
 
@@ -49,7 +50,7 @@ def recorded_env(env: Mapping[str, str], named: Iterable[str] = ()) -> dict[str,
     named, secrets = set(named), secret_values(env)
     found = {}
     for name in sorted(env):
-        if (_VOLATILE.search(name) or _SESSION.match(name)) and name not in named:
+        if (_VOLATILE.search(name) or _SESSION.fullmatch(name)) and name not in named:
             continue
         if names_a_secret(name, env[name]):
             found[name] = MASK

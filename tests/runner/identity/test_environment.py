@@ -72,7 +72,9 @@ def test_where_a_run_is_started_from_is_left_out() -> None:
         "REDIS_PORT_6379_TCP": "x", "PYTEST_CURRENT_TEST": "x", "VLLM_HOST_IP": "10.0.0.8", "MY_TUNING": "1",
     }  # fmt: skip
     assert recorded_env(env) == {"MY_TUNING": "[not recorded]", "VLLM_HOST_IP": "10.0.0.8"}
-    assert recorded_env({"USER_TUNING": "1"}, named=["USER_TUNING"]) == {"USER_TUNING": "1"}
+    assert recorded_env({"USER_TUNING": "1", "TERM": "x"}, named=["TERM"]) == {
+        "TERM": "x", "USER_TUNING": "[not recorded]",
+    }  # fmt: skip
 
 
 def test_a_command() -> None:
