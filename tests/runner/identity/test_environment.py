@@ -67,7 +67,17 @@ def test_what_each_start_draws_is_left_out() -> None:
 
 def test_a_command() -> None:
     argv = [
-        *("/opt/venv/bin/python3", "-m", "vllm", f"{Path.cwd()}/models/m", "--port", "8123", "--port=9", "--log", "/x/y"),
+        *(
+            "/opt/venv/bin/python3",
+            "-m",
+            "vllm",
+            f"{Path.cwd()}/models/m",
+            "--port",
+            "8123",
+            "--port=9",
+            "--log",
+            "/x/y",
+        ),
         *("--api-key", CANARY, "second-key", "--hf-token=abc", "--max-num-batched-tokens", "2048"),
         *("--chat-template", f"{Path.home()}/t.jinja", "HF_TOKEN=abc"),
     ]
