@@ -31,6 +31,8 @@ def test_the_later_keys() -> None:
         ("system", "model", "tokenizer_config"), ("system", "model", "chat_template"),
         ("claim", "population"), ("guards", ANY, "population"),
         ("analysis", "attainment"), ("power", "override"), ("power", "spread", "from"),
+        *(("validity", key) for key in ("server_requests", "server_tokens", "server_latency", "littles_law")),
+        ("outputs", "telemetry_every"),
     }  # fmt: skip
     for path in later_keys():
         schema = card_schema()
