@@ -118,7 +118,7 @@ def _crosscheck(rows: Sequence[Json]) -> list[Block]:
 
 def _word(rows: Sequence[Json]) -> Cell:
     counts = {word: sum(row["word"] == word for row in rows) for word in ("agree", "differ", "unknown")}
-    text = ", ".join(f"{word} in {n} of {len(rows)} cells" for word, n in counts.items() if n)
+    text = ", ".join(f"{word} in {n} of {wording.count(len(rows), 'cell')}" for word, n in counts.items() if n)
     return Cell(text, "bad" if counts["differ"] else "good" if counts["agree"] == len(rows) else "warn")
 
 

@@ -171,8 +171,9 @@ def test_no_page_is_no_server() -> None:
     assert read_server(page()) is None
 
 
-def test_a_value_that_is_no_number() -> None:
-    told = read_server(page(both(TOKENS, 0, math.nan), gauge(RUNNING, (1, math.nan), (2, 3))), load(0, 3))
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_value_that_is_no_number(value: float) -> None:
+    told = read_server(page(both(TOKENS, 0, value), gauge(RUNNING, (1, value), (2, 3))), load(0, 3))
     assert told is not None
     assert told.change("generation_tokens") == (None, f"{TOKENS} is not a finite number")
     running = told.gauge("running")[0]
