@@ -177,6 +177,22 @@ def test_replies_that_were_not_streamed_have_no_first_token() -> None:
     assert rows["ttft"].why == "replies were not streamed: the client sees their first token at their end"
 
 
+def test_replies_whose_lengths_were_not_told_are_not_compared() -> None:
+    rows = found(attempts(input_tokens=None, output_tokens=None), server())
+    for what in ("prompt_tokens", "output_tokens"):
+        assert rows[what].why == "the server did not say of each complete reply how many tokens it had"
+    assert rows["requests"].word == "agree"
+
+
+def test_one_page_of_several_replicas_is_not_compared() -> None:
+    view = seen(attempts(), [*server(requests=5), *samples([0.3] * 25)])
+    view.card["arms"] = {"baseline": {"server": {"replicas": 2}}}
+    rows = compare(view)
+    assert {row.word for row in rows} == {"unknown"}
+    assert {row.why for row in rows} == {"its metrics page may be that of one of 2 replicas"}
+    assert checks(view) == {}
+
+
 def test_a_try_that_was_repeated_counts_at_the_server() -> None:
     rows = found(attempts(tries=2), server(requests=20, prompt=2000, output=60, ttft=(1.94, 20)))
     assert rows["requests"].word == "agree"
