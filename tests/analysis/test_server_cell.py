@@ -164,6 +164,10 @@ def test_what_was_not_read_at_one_end_is_unknown() -> None:
     told = read_server(page([row("after", TOKENS, 5, 99)]), load(0, 1))
     assert told is not None
     assert told.change("generation_tokens") == (None, f"{TOKENS} was not read before the load")
+    # the server died in the cell
+    told = read_server(page([row("before", TOKENS, 5, -1)]), load(0, 1))
+    assert told is not None
+    assert told.change("generation_tokens") == (None, f"{TOKENS} was not read after the load")
 
 
 def test_no_page_is_no_server() -> None:
