@@ -177,7 +177,7 @@ def _in_system(sent: Sent, server: ServerCell, limit: float) -> Compared:
     what, check, unit = "in_system", "littles_law", "requests"
     gauge, why = (None, server.reset) if server.reset else server.in_system
     if gauge is not None and gauge.samples < SAMPLES:
-        why = f"{gauge.samples} samples of the gauges; {SAMPLES} are needed"
+        why = f"gauges were sampled {gauge.samples} times in the load; {SAMPLES} are needed"
     if why is not None or gauge is None or server.seconds is None or gauge.stdev is None:
         return _unknown(what, check, unit, limit, why, _IN_SYSTEM)
     most = sent.sojourn / server.seconds

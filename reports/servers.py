@@ -28,7 +28,7 @@ _WHAT = {
     "e2e": "Mean E2E",
     "in_system": "Requests in the system",
 }
-_KINDS = {"reset": "Reset", "missing": "Not exposed", "unread": "Not read"}
+_KINDS = {"reset": "Reset", "missing": "Missing", "unread": "Not read"}
 
 
 def server_sections(bundle: Bundle) -> tuple[Section, ...]:

@@ -226,7 +226,7 @@ def test_littles_law_allows_for_three_standard_errors_and_needs_samples() -> Non
     row = found(attempts(), [*server(), *samples([0.0, 1.2] * 13)])["in_system"]
     assert row.excess == 0.0
     few = found(attempts(), [*server(), *samples([0.3] * 19)])["in_system"]
-    assert few.why == "19 samples of the gauges; 20 are needed"
+    assert few.why == "gauges were sampled 19 times in the load; 20 are needed"
 
 
 def test_a_reset_is_unknown_and_fails_no_cell() -> None:
