@@ -34,6 +34,8 @@ def test_the_later_keys() -> None:
         ("identity", "treatment"),
         ("method", "swap"), ("method", "aa", "across"), ("method", "aa", "command"),
         *(("arms", arm, "server", "probe") for arm in ("baseline", "candidate")),
+        *(("validity", key) for key in ("server_requests", "server_tokens", "server_latency", "littles_law")),
+        ("outputs", "telemetry_every"),
     }  # fmt: skip
     for path in later_keys():
         schema = card_schema()
