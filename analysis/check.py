@@ -10,17 +10,34 @@ import json
 from typing import TextIO
 
 from .cells import check_rows, read_cell
-from .read import Bundle
-from .records import BundleError
+from .metrics import ALL_METRICS
+from .read import Bundle, Cell
+from .records import BundleError, Record
 
 
 def serve(bundle: Bundle, questions: TextIO, answers: TextIO) -> None:
     """Answer until there are no more questions."""
-    cells = {cell.cell: cell for block in bundle.blocks for cell in block.cells}
     for line in questions:
         name = line.strip()
-        if name not in cells:
-            raise BundleError(f"check: no cell {name!r} in the plan")
-        answers.write(json.dumps({"cell": name, "checks": check_rows(read_cell(bundle, cells[name]))}, allow_nan=False))
+        checks = check_rows(read_cell(bundle, _cell(bundle, name)))
+        answers.write(json.dumps({"cell": name, "checks": checks}, allow_nan=False))
         answers.write("\n")
         answers.flush()
+
+
+def cell_values(bundle: Bundle, name: str) -> Record:
+    """Every metric of one cell and its checks, by the same code that reads a whole run."""
+    found = read_cell(bundle, _cell(bundle, name))
+    metrics = [
+        {"metric": key, "unit": ALL_METRICS[key].unit, "value": one.value, "n": one.n, "undefined": one.undefined}
+        for key, one in found.values.items()
+    ]
+    outcomes = found.judgement.outcomes
+    return {"cell": name, "metrics": metrics, "outcomes": outcomes, "checks": check_rows(found)}
+
+
+def _cell(bundle: Bundle, name: str) -> Cell:
+    cells = {cell.cell: cell for block in bundle.blocks for cell in block.cells}
+    if name not in cells:
+        raise BundleError(f"check: no cell {name!r} in the plan")
+    return cells[name]
