@@ -81,8 +81,8 @@ def _notes(found: dict[str, Any]) -> list[str]:
             "what requests share, and how lengths scatter, differs too."
         ]
     notes.append(
-        "In the run: mean ± stdev over its blocks. One cell of each client differs by at least so much from chance "
-        "alone."
+        "In the run: mean ± stdev over its blocks. With one cell of each client, a difference of that size may be "
+        "chance."
     )
     if found["failed_checks"]:
         notes.append(

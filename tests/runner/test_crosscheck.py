@@ -289,8 +289,8 @@ vllm bench: 4 requests, 1 failed
 
 vllm bench sent prompts of the plan's mean lengths, each its own: on chat it cannot replay the plan, so what
 requests share, and how lengths scatter, differs too.
-In the run: mean ± stdev over its blocks. One cell of each client differs by at least so much from chance
-alone.
+In the run: mean ± stdev over its blocks. With one cell of each client, a difference of that size may be
+chance.
 benchcard's cell failed loop_lag_p99: its numbers are not to be relied on.
 
 Why they may differ:
