@@ -100,7 +100,8 @@ def require_sendable(card: dict[str, Any], bundle: Bundle) -> None:
         "conversations (later turns wait for answers)": workload["requests"].get("conversations") is not None,
         "recorded requests": workload["requests"].get("file") is not None,
         "cold starts": is_cold_start(card),
-        "a warm cache": isinstance(workload.get("cache_state"), dict) or workload.get("cache_state") == "warm",
+        "a warm cache": isinstance(workload.get("cache_state"), dict),
+        "structured output": workload["sampling"].get("json_schema") is not None,
     }
     for what, has in refused.items():
         if has:
