@@ -64,7 +64,8 @@ def text(found: dict[str, Any]) -> str:
     reasons: dict[str, list[str]] = {}
     for row in found["rows"]:
         reasons.setdefault(row["why"], []).append(row["metric"])
-    for why, metrics in [*reasons.items(), (found["requests"]["why"], ["failures"])]:
+    others = [(found["percentiles"], ["percentiles"]), (found["requests"]["why"], ["failures"])]
+    for why, metrics in [*reasons.items(), *others]:
         lines += textwrap.wrap(f"{', '.join(metrics)}: {why}", 110, initial_indent="  ", subsequent_indent="    ")
     return "\n".join(lines)
 
@@ -82,7 +83,8 @@ def _notes(found: dict[str, Any]) -> list[str]:
         ]
     notes.append(
         "In the run: mean ± stdev over its blocks. With one cell of each client, a difference of that size may be "
-        "chance."
+        "chance. What neither chance nor a definition explains is a client that was late: benchcard watches itself for "
+        "that, vllm bench does not."
     )
     if found["failed_checks"]:
         notes.append(

@@ -26,7 +26,7 @@ from ..plan.blocks import BASELINE, Cell
 from ..plan.plan import Plan, make_plan
 from ..progress import Progress
 from .bench import bench_version, run_bench
-from .compare import compared, failures
+from .compare import PERCENTILES, compared, failures
 from .trace import Work, work_of
 
 Say = Callable[[str], None]
@@ -88,6 +88,7 @@ def document(
         "vllm_bench_version": version,
         "same_requests": counted is not None,
         "failed_checks": broken,
+        "percentiles": PERCENTILES,
         "requests": failures(ours["outcomes"], theirs),
         "rows": compared(values, theirs, counted, run),
     }

@@ -267,7 +267,7 @@ def test_the_text_that_people_read() -> None:
     }  # fmt: skip
     found = {
         "run": "r", "cell": "b01-baseline-l1", "arm": "baseline", "load": 2.0, "load_kind": "rate", "endpoint": "chat",
-        "vllm_bench_version": "9.9", "same_requests": False, "failed_checks": ["loop_lag_p99"],
+        "vllm_bench_version": "9.9", "same_requests": False, "failed_checks": ["loop_lag_p99"], "percentiles": "One is a value.",
         "requests": {
             "benchcard": {"attempted": 9, "failed": 2}, "vllm_bench": {"attempted": 4, "failed": 1},
             "why": "One leaves them out.",
@@ -290,10 +290,12 @@ vllm bench: 4 requests, 1 failed
 vllm bench sent prompts of the plan's mean lengths, each its own: on chat it cannot replay the plan, so what
 requests share, and how lengths scatter, differs too.
 In the run: mean ± stdev over its blocks. With one cell of each client, a difference of that size may be
-chance.
+chance. What neither chance nor a definition explains is a client that was late: benchcard watches itself for
+that, vllm bench does not.
 benchcard's cell failed loop_lag_p99: its numbers are not to be relied on.
 
 Why they may differ:
   ttft.p50: One counts from when it sends.
   output_throughput: Another span.
+  percentiles: One is a value.
   failures: One leaves them out."""
