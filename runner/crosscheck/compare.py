@@ -28,7 +28,10 @@ _RATE = (
 _TOKENS = f"{_RATE} Only tokens that arrived inside the window count."
 _ERRORS = "vllm bench leaves failed requests out and counts them apart; benchcard has them in every denominator."
 #: what holds for every percentile
-PERCENTILES = "vllm bench interpolates between two values; benchcard takes the smallest value with at least so many at or below it."
+PERCENTILES = (
+    "vllm bench interpolates between two values; benchcard takes the smallest value with at least so many at or below "
+    "it."
+)
 
 #: metric -> (vllm bench's key, factor to the metric's unit, why they may differ)
 METRICS: dict[str, tuple[str, float, str]] = {

@@ -267,7 +267,8 @@ def test_the_text_that_people_read() -> None:
     }  # fmt: skip
     found = {
         "run": "r", "cell": "b01-baseline-l1", "arm": "baseline", "load": 2.0, "load_kind": "rate", "endpoint": "chat",
-        "vllm_bench_version": "9.9", "same_requests": False, "failed_checks": ["loop_lag_p99"], "percentiles": "One is a value.",
+        "vllm_bench_version": "9.9", "same_requests": False, "failed_checks": ["loop_lag_p99"],
+        "percentiles": "One is a value.",
         "requests": {
             "benchcard": {"attempted": 9, "failed": 2}, "vllm_bench": {"attempted": 4, "failed": 1},
             "why": "One leaves them out.",
