@@ -70,7 +70,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _cell(arguments: argparse.Namespace) -> None:
     from . import output
-    from .check import cell_values
+    from .one_cell import cell_values
     from .read import read_bundle
 
     sys.stdout.write(output.text(cell_values(read_bundle(arguments.bundle), arguments.cell)))

@@ -11,11 +11,14 @@ from typing import Any
 from . import output
 from .cells import CellResult, Reading
 from .conditions import conditions
+from .identity import forbidden, gate
+from .identity_words import forbidden_texts
 from .knee import knee_rows
 from .latency import latency_rows, objective_rows
 from .metrics import METRICS
 from .population_rows import population_rows
 from .records import Record
+from .server_rows import server_rows
 from .steady_loads import drift_text, drifting, steady_rows
 from .tables import all_metric_rows, attribution_rows, block_rows, mean_and_stdev, summary_rows, validity
 from .telemetry import condition_rows, telemetry_rows
@@ -44,18 +47,20 @@ def baseline(reading: Reading) -> Record:
     """Everything inference_baseline.json says."""
     bundle = reading.bundle
     card = bundle.card
-    steady, machine = steady_rows(reading), telemetry_rows(reading)
+    steady, machine, same = steady_rows(reading), telemetry_rows(reading), gate(bundle)
     document: dict[str, Any] = {
         "baseline_version": BASELINE_VERSION,
         **output.header(card, bundle.plan, bundle.run),
-        "valid": reading.complete and not drifting(steady),
-        "because": _because(reading, steady),
+        "valid": reading.complete and not drifting(steady) and not forbidden(same),
+        "because": _because(reading, steady, forbidden_texts(forbidden(same))),
         "sweep": sweep(reading),
+        "identity": same,
         "validity": validity(reading),
         "steady_state": steady,
         "blocks": block_rows(reading.blocks),
         "conditions": [*conditions(reading), *condition_rows(reading, machine)],
         "attribution": attribution_rows(reading),
+        **server_rows(reading),
         "summary": summary_rows(reading),
         "metrics": all_metric_rows(reading),
         "latency": latency_rows(reading),
@@ -67,11 +72,12 @@ def baseline(reading: Reading) -> Record:
     return document
 
 
-def _because(reading: Reading, steady: list[Record]) -> list[Record]:
+def _because(reading: Reading, steady: list[Record], other: list[str]) -> list[Record]:
     text = f"{reading.valid_blocks} of {reading.wanted} repeats are valid"
     found = [{"code": "complete" if reading.complete else "incomplete", "text": text}]
     drifts = [row for rows in drifting(steady).values() for row in rows]
-    return [{"code": "not_steady", "text": drift_text(row, reading)} for row in drifts] + found
+    found = [{"code": "not_steady", "text": drift_text(row, reading)} for row in drifts] + found
+    return [{"code": "identity", "text": text} for text in other] + found
 
 
 def sweep(reading: Reading) -> list[Record]:

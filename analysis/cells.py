@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from .checks import CheckResult, check_cell
+from .compared import Compared
+from .crosscheck import compare
 from .curves import Curve, thin
 from .goodput import Judgement, judge
 from .issued import Issued, issued
@@ -23,6 +25,7 @@ from .quantities import Quantities, quantities
 from .read import Block, Bundle, Cell
 from .records import Record
 from .reuse import CachedShare, cached_share
+from .server_cell import ServerCell, read_server
 from .start import Started, cold_start, facts
 from .steady import SteadyCell, steady_cell
 from .turns import Told, told
@@ -41,7 +44,7 @@ class CellResult:
     to another number of tokens than the server reports, `short` the number of ok attempts with fewer output tokens than
     were asked for, where the end of the output was to be ignored, `again` the number of counted attempts that took more
     than one try, `parts` the card's populations by name, none where it has none; `started` the start of its server
-    where the card measures starts."""
+    where the card measures starts, `server` what the server told of itself, `compared` client against server."""
 
     cell: Cell
     checks: tuple[CheckResult, ...]
@@ -60,6 +63,8 @@ class CellResult:
     steady: SteadyCell
     parts: dict[str, Part]
     started: Started | None = None
+    server: ServerCell | None = None
+    compared: tuple[Compared, ...] = ()
 
     def of(self, population: str | None) -> CellResult | Part:
         """The whole cell, or one of its populations."""
@@ -186,8 +191,9 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
     cold = facts(bundle.start(cell), attempts, window) if cold_start(bundle.card) else None
     view = CellView(
         bundle.card, cell, events, attempts, bundle.planned(cell), client, window, certificate, server,
-        None if cold is None else cold.start,
+        None if cold is None else cold.start, read_server(server, client),
     )  # fmt: skip
+    view = replace(view, compared=compare(view))
     measured = Measured(
         attempted=attempts.height,
         ok=int(found.ok.sum()),
@@ -203,7 +209,8 @@ def read_cell(bundle: Bundle, cell: Cell) -> CellResult:
         attempts.filter(pl.col("tries") > 1).height, prompt_lengths(attempts), output_lengths(attempts),
         issued(attempts), cached_share(events, attempts, server), told(view),
         steady_cell(attempts, found.each["ttft"], float(bundle.card["analysis"]["confidence"])),
-        measure_parts(bundle.card, events, attempts, window), None if cold is None else cold.started,
+        measure_parts(bundle.card, events, attempts, window), None if cold is None else cold.started, view.told,
+        view.compared,
     )  # fmt: skip
 
 

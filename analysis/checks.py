@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from . import as_planned, instrument, reuse, start, turns
+from .compared import against_server, compared_as
 from .records import Record
 from .view import NO_TELEMETRY, CellView, Observation
 from .window import chunk_times
@@ -169,6 +170,32 @@ CHECKS: tuple[Check, ...] = (
         "complete", "attempts", "counted attempts that were cut off before their end or their timeout",
         "Let the drain last at least timeout_total, and do not stop the run inside a cell.",
         _zero, as_planned.cut_off,
+    ),
+    Check(
+        "server_requests", "1",
+        "how far the requests that the server counts lie outside what this client can have caused / requests sent",
+        "Somebody else uses the server, or its metrics page is another server's: give the run a server of its own.",
+        _card_limit("server_requests"), against_server("server_requests"), compared_as("server_requests"),
+    ),
+    Check(
+        "server_tokens", "1",
+        "how far the prompt and output tokens that the server counts lie outside what this client sent and received",
+        "Somebody else uses the server, or tokens are counted wrongly: look at token_counts and the tokenizer.",
+        _card_limit("server_tokens"), against_server("server_tokens"), compared_as("server_tokens"),
+    ),
+    Check(
+        "server_latency", "1",
+        "how far the client's mean TTFT, ITL or E2E is off the server's, beyond validity.server_latency.absolute / the "
+        "server's",
+        "Something between the server's engine and the client takes time: a proxy, the network, or a lack of CPU.",
+        lambda card: float(card["validity"]["server_latency"]["relative"]),
+        against_server("server_latency"), compared_as("server_latency"),
+    ),
+    Check(
+        "littles_law", "1",
+        "how far the requests that the server runs and queues are off the client's requests in the system / the latter",
+        "Requests wait where the server does not count them: look at proxies, and at limits before its queue.",
+        _card_limit("littles_law"), against_server("littles_law"), compared_as("littles_law"),
     ),
     Check(
         "server_start", "faults",

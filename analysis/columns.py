@@ -20,6 +20,9 @@ EVENT_COLUMNS: dict[str, Any] = {
     "output_tokens": pl.Int32,
     "scheduled": pl.Int64,
     "queued": pl.Int64,
+    "connect_start": pl.Int64,
+    "connect_end": pl.Int64,
+    "sent": pl.Int64,
     "first_token": pl.Int64,
     "first_answer_token": pl.Int64,
     "last_token": pl.Int64,
@@ -72,6 +75,7 @@ CLIENT_COLUMNS: dict[str, Any] = {
     "plan_exhausted": pl.Boolean,
 }
 SERVER_COLUMNS: dict[str, Any] = {
+    "time": pl.Int64,
     "when": pl.String,
     "name": pl.String,
     "labels": pl.String,

@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import aa, planned_power, reuse, start_words, steady_loads, turns, wording
-from .card import ARMS
 from .card_words import engine, flags, model, objectives, treatment, unknowns, window
 from .cells import Reading
+from .identity import confounded
+from .identity_conditions import identity_conditions
 from .instrument import measuring_client
 from .issued import in_words as in_words_issued
 from .lengths import in_words, outputs_in_words
 from .population_rows import mix
 from .populations import declared
-from .read import Bundle
 from .records import Record
 from .start import cold_start as is_cold_start
 from .traffic import arrivals, cache_state, plain, shape, workload
-
-#: identity fields that name the machine or the engine; others only show where the arms differ
-_SHOWN = ("engine", "model", "host", "hardware", "device", "cpu", "gpu", "accelerator", "os", "driver", "client")
 
 
 def conditions(reading: Reading) -> list[Record]:
@@ -59,7 +56,7 @@ def conditions(reading: Reading) -> list[Record]:
         *(_row("measuring client", text, "observed") for text in measuring_client(bundle)),
         *sent_again(reading),
     ]
-    identity = _identity(bundle)
+    identity = [_row(*found) for found in identity_conditions(bundle)]
     # a fact of the model or the hardware that the identity has too stands there, once
     told = {f"system.{row['name']}" for row in identity if row["name"].startswith(("model.", "hardware."))}
     rows += [_row(path, why, "unknown") for path, why in sorted(unknowns(card)) if path not in told]
@@ -67,6 +64,7 @@ def conditions(reading: Reading) -> list[Record]:
     rows += [_row("override", plain(item)) for item in bundle.plan.get("overrides") or []]
     if bundle.plan.get("seed_source") == "second_day":
         rows.append(_row("seed", f"{bundle.plan['seed']}, drawn for a second day", "observed"))
+    rows += [_row("treatment, by name", str(name)) for name in (card.get("identity") or {}).get("treatment") or []]
     rows += [_row("confounded", name) for name in confounded(bundle)]
     if card["kind"] == "ab":
         rows += [_row(*found) for found in planned_power.condition_rows(card)]
@@ -136,39 +134,3 @@ def token_counts(reading: Reading) -> str:
     sources = {"per_chunk_usage": "per-chunk usage", "retokenized": "the text by the card's tokenizer"}
     text = sources.get(source, "one chunk is one token")
     return f"{text}; {other} of {ok} replies add up to another total than the server reports"
-
-
-def _identity(bundle: Bundle) -> list[Record]:
-    arms = [arm for arm in ARMS if arm in bundle.card["arms"]]
-    found = {arm: bundle.identity(arm) for arm in arms}
-    rows = [
-        _row(f"identity of {arm}", f"identity/{arm}.json is not in the bundle", "unknown")
-        for arm in arms
-        if found[arm] is None
-    ]
-    known = {arm: fields for arm, fields in found.items() if fields is not None}
-    for name in sorted({name for fields in known.values() for name in fields}):
-        fields = {arm: known[arm].get(name, {}) for arm in known}
-        values = {arm: plain(field.get("value")) for arm, field in fields.items()}
-        differs = len(set(values.values())) > 1
-        if not differs and name.split(".")[0] not in _SHOWN:
-            continue
-        if all(field.get("source") == "unknown" for field in fields.values()):
-            rows.append(_row(name, str(next(iter(fields.values())).get("why") or "not observed"), "unknown"))
-            continue
-        text = "; ".join(f"{arm}: {value}" for arm, value in values.items()) if differs else next(iter(values.values()))
-        source = "observed" if any(field.get("source") == "observed" for field in fields.values()) else "declared"
-        rows.append(_row(name + (" (differs between arms)" if differs else ""), text, source))
-    return rows
-
-
-def confounded(bundle: Bundle) -> list[str]:
-    """Differences that the card accepts by name, unless both arms were observed to be the same in them."""
-    names = (bundle.card.get("identity") or {}).get("confounded") or []
-    fields = [bundle.identity(arm) or {} for arm in ARMS]
-    same = []
-    for name in names:
-        values = [field.get(name, {}).get("value") for field in fields]
-        if values[0] is not None and values[0] == values[1]:
-            same.append(name)
-    return [str(name) for name in names if name not in same]

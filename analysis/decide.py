@@ -14,6 +14,7 @@ from . import aa, wording
 from .cells import Reading
 from .claim import LoadEffect, reversal
 from .gates import gate_finding
+from .identity_words import findings as identity_findings
 from .records import Record
 from .steady_loads import drift_text
 from .work import unequal_work
@@ -51,14 +52,16 @@ def decide(
     invalid_loads: Mapping[int, Sequence[Record]],
     gates: Sequence[Record] = (),
     itself: Sequence[Record] = (),
+    identity: Record | None = None,
 ) -> Verdict:
-    """Apply the rules of precedence. `itself`: the rows of the A/A blocks."""
+    """Apply the rules of precedence. `itself`: the rows of the A/A blocks; `identity`: what its gate found."""
+    same = [Finding(*found) for found in identity_findings(identity)] if identity is not None else []
     if not reading.complete:
-        return Verdict("invalid", (_incomplete(reading),))
+        return Verdict("invalid", (*(found for found in same if found.word == "invalid"), _incomplete(reading)))
     kind = str(reading.bundle.card["workload"]["load_kind"])
     claim = reading.bundle.card["claim"]
     named = wording.of(claim["metric"], claim.get("population"))
-    findings = [Finding("invalid", "biased", aa.bias_text(row, reading)) for row in aa.biased(itself)]
+    findings = same + [Finding("invalid", "biased", aa.bias_text(row, reading)) for row in aa.biased(itself)]
     findings += [*_drift(reading, effects, guards, invalid_loads), *_reversal(effects, named, kind)]
     findings += _claim(effects, claim, kind)
     findings += [*(_guard(row, kind) for row in guards), *(Finding(*gate_finding(row)) for row in gates)]

@@ -20,10 +20,12 @@ import polars as pl
 from . import wording
 from .effect import Floats
 from .equivalence import Bounds, discordant, distributions_apart, mean_of_items, ratio_of_means
+from .gate_exercised import cut_at_the_limit, divergence
 from .records import Record
 
 #: the columns of an item table; `diverged_at` is the first token (from 0) at which an output differs from the
-#: baseline's first one, null where none does; `answered` is false where the request failed
+#: baseline's first one, null where none does, and `compared_by` what shows it (token_ids, retokenized, characters);
+#: `answered` is false where the request failed
 ITEM_COLUMNS: dict[str, Any] = {
     "risk": pl.String,
     "item": pl.String,
@@ -34,11 +36,16 @@ ITEM_COLUMNS: dict[str, Any] = {
     "correct": pl.Boolean,
     "tokens": pl.Int32,
     "conforms": pl.Boolean,
+    "finish_reason": pl.String,
+    "cached_tokens": pl.Int32,
+    "compared_by": pl.String,
 }
 #: fewer items than this carry no bound that rests on the normal distribution of a mean
 MIN_ITEMS = 30
 #: the Kolmogorov–Smirnov test raises its alarm below this p
 ALARM = 0.01
+#: what else than token ids outputs were compared by, in words
+_COMPARED = {"retokenized": "their texts' tokens", "characters": "characters, in proportion"}
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class Judged:
     reason: str | None = None
     detail: str = ""
     alarm: str | None = None
+    divergence: Record | None = None
 
 
 def _word(passes: Bounds, fails: Bounds, low: float | None, high: float | None) -> str:
@@ -73,8 +81,12 @@ def greedy_divergence(items: pl.DataFrame, row: Record, passing: float, failing:
     ab, aa = _paired(candidate, same)
     n, b, c = len(ab), int((ab > aa).sum()), int((ab < aa).sum())
     detail = f"{int(ab.sum())} of {n} items diverge before token {token} (A/A: {int(aa.sum())})"
+    less = sorted({*items["compared_by"].drop_nulls().to_list()} - {"token_ids"})
+    detail += f", compared by {' and '.join(_COMPARED[name] for name in less)}" if less else ""
+    where = divergence(items, ("candidate", "baseline_aa"))
     found, strict = discordant(b, c, n, passing), discordant(b, c, n, failing)
-    return Judged(found.observed, found.upper, limit, n, _word(found, strict, None, limit), None, detail)
+    word = _word(found, strict, None, limit)
+    return Judged(found.observed, found.upper, limit, n, word, None, detail, divergence=where)
 
 
 def task_metric(items: pl.DataFrame, row: Record, passing: float, failing: float) -> Judged:
@@ -103,7 +115,8 @@ def mean_output_tokens(items: pl.DataFrame, row: Record, passing: float, failing
     word = _word(found, strict, -limit, limit)
     distance, p = distributions_apart(x, y)
     alarm = f"the distributions of output tokens differ (Kolmogorov–Smirnov distance {distance:.3f}, p = {p:.2g})"
-    return Judged(found.observed, bound, limit, len(x), word, None, detail, alarm if p < ALARM else None)
+    alarms = [text for text in (alarm if p < ALARM else None, cut_at_the_limit(items)) if text]
+    return Judged(found.observed, bound, limit, len(x), word, None, detail, "; ".join(alarms) or None)
 
 
 def conformance(items: pl.DataFrame, row: Record, _: float, __: float) -> Judged:

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from . import wording
+from .gate_exercised import not_exercised
 from .gate_kinds import (
     ITEM_COLUMNS,
     MIN_ITEMS,
@@ -108,7 +109,9 @@ def _judge(bundle: Bundle, row: Record, passing: float, failing: float) -> Judge
     if n < gate.least:
         reason = f"{wording.count(n, 'item')}; this gate needs {gate.least}"
         return replace(none, n=n, word="not established", reason=reason)
-    return gate.judge(items, row, passing, failing)
+    found = gate.judge(items, row, passing, failing)
+    why = not_exercised(items, row) if found.word == "pass" else None
+    return found if why is None else replace(found, word="not established", reason=why)
 
 
 def _shown(value: float | None, unit: str) -> str:
@@ -144,6 +147,7 @@ def _row(row: Record, found: Judged) -> Record:
         "n": found.n,
         "reason": found.reason,
         "alarm": found.alarm,
+        **({} if found.divergence is None else {"divergence": found.divergence}),
         "text": "; ".join(parts),
     }
 

@@ -23,7 +23,7 @@ from .power import blocks_needed
 from .records import Record
 
 #: findings that more blocks of the same kind cannot settle
-_NO_TREATMENT = ("evidence_fails", "evidence_unknown")
+_NO_TREATMENT = ("evidence_fails", "treatment_not_arrived", "evidence_unknown")
 _BY_BLOCKS = ("claim_inconclusive", "guard_indeterminate")
 #: a text names this many parts
 _NAMED = 3
@@ -136,6 +136,12 @@ def _repair(reading: Reading, found: Verdict) -> str:
         return (
             f"{text} Find what makes the baseline differ from itself (what comes before its cells, a neighbour, a "
             "cache that one run warms for the other), mend it, and run a new card."
+        )
+    if found.findings[0].code == "identity":
+        return (
+            f"{text} Start the arms alike in all but the treatment; or declare what differs: as a flag or a variable "
+            "of the arms, under identity.treatment where it follows from the treatment, under identity.confounded "
+            "where it is accepted (the verdict then carries it). Then run a new card."
         )
     failed: dict[str, str] = {}
     for _, checks in reading.checked():

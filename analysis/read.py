@@ -131,8 +131,35 @@ class Bundle:
         path = self.root / "identity" / f"{arm}.json"
         if not path.is_file():
             return None
-        fields = need(read_json(path), "fields", dict, str(path))
-        return {str(name): field for name, field in fields.items() if isinstance(field, dict)}
+        return _fields(path)[0]
+
+    @property
+    def identity_version(self) -> int:
+        """Format version of the identity files: 2 holds whole configurations, and what each cell's look found."""
+        found = [read_json(path) for path in sorted((self.root / "identity").glob("*.json"))]
+        versions = [file.get("identity_version", 1) for file in found]
+        return max((version for version in versions if isinstance(version, int)), default=1)
+
+    def cells_looked_at(self) -> list[Cell]:
+        """The cells before which the server was looked at again, in plan order."""
+        cells = (cell for block in self.blocks for cell in block.cells)
+        return [cell for cell in cells if self._look(cell).is_file()]
+
+    def look(self, cell: Cell) -> tuple[Record, list[str]]:
+        """What a look before a cell found to be other than at the arm's first, field by field; and the fields that were
+        gone."""
+        return _fields(self._look(cell))
+
+    def _look(self, cell: Cell) -> Path:
+        return self.root / "identity" / "cells" / f"{cell.cell}.json"
+
+
+def _fields(path: Path) -> tuple[Record, list[str]]:
+    """The fields of an identity file, and the names under `gone`."""
+    found = read_json(path)
+    fields = need(found, "fields", dict, str(path))
+    gone = [str(name) for name in need(found, "gone", list, str(path))] if "gone" in found else []
+    return {str(name): field for name, field in fields.items() if isinstance(field, dict)}, gone
 
 
 def read_bundle(root: Path) -> Bundle:

@@ -15,11 +15,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from .evidence import SERVER_METRICS, change
 from .records import Record
+from .server_cell import read_server
 from .view import CellView, Observation
-
-_HIT_RATE = SERVER_METRICS["server.prefix_cache_hit_rate"]
 
 
 @dataclass(frozen=True)
@@ -70,9 +68,10 @@ def _sum(rows: pl.DataFrame, name: str) -> int:
 
 
 def _hit_rate(server: pl.DataFrame | None) -> float | None:
-    if server is None:
+    told = read_server(server)
+    if told is None:
         return None
-    hits, queries = change(server, _HIT_RATE.numerator)[0], change(server, _HIT_RATE.denominator)[0]
+    hits, queries = told.change("prefix_hits")[0], told.change("prefix_queries")[0]
     return hits / queries if hits is not None and queries else None
 
 

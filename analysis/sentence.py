@@ -12,9 +12,9 @@ from . import wording
 from .card_words import engine, model_name, treatment
 from .cells import Reading
 from .claim import LoadEffect, absolute, needed, picking_level
-from .conditions import confounded
 from .decide import Verdict
 from .effect import Effect
+from .identity import confounded
 from .metrics import ALL_METRICS
 from .power import smallest_detectable
 from .records import Record
@@ -23,6 +23,7 @@ from .traffic import workload
 
 #: costs and risks that the sentence itself must carry, and other findings that it must
 _COSTS = ("guard_regressed", "guard_indeterminate", "gate_failed", "gate_not_established", "gate_not_run")
+_NO_TREATMENT = ("evidence_fails", "treatment_not_arrived")
 _SAID = ("reversal", "ceiling", "confounded", "evidence_unknown", "failures_differ", "unequal_work")
 
 
@@ -43,7 +44,7 @@ def sentence(
     limit = wording.threshold(claim["threshold"]["value"], claim["threshold"]["scale"], claim["direction"])
     if verdict.word == "invalid":
         return f"{place}, this run says nothing about {treatment(card)}: {verdict.findings[0].text}: invalid."
-    parts = [_capital(f"{f.text}. ") for f in verdict.findings if f.code == "evidence_fails"]
+    parts = [_capital(f"{f.text}. ") for f in verdict.findings if f.code in _NO_TREATMENT]
     shown = [e for e in effects if e.claimed or (verdict.word == "mixed" and e.zero_interval is not None)]
     blocks = f"over {wording.count(reading.valid_blocks, 'block')}"
     together = verdict.word == "mixed" or claim["scope"] == "some_load"

@@ -130,5 +130,5 @@ def attribution_rows(reading: Reading) -> list[Record]:
 def validity(reading: Reading) -> list[Record]:
     """Each check over all cells that were run, and the run's own."""
     ends = [str(line.get("why")) for line in reading.bundle.log if line.get("kind") == "run_ended"]
-    ended = bool(ends) and ends[-1].startswith("no spare block left")
-    return validity_rows(reading.checked(), reading.valid_blocks, reading.wanted, ended)
+    early = ends[-1] if ends and ends[-1].startswith(("no spare block left", "identity: ")) else None
+    return validity_rows(reading.checked(), reading.valid_blocks, reading.wanted, early)

@@ -9,6 +9,10 @@ from .read import Cell
 from .records import Record
 
 _ADVICE_OPEN = "Resume the run if it was interrupted; plan more spare blocks if cells keep failing a check."
+_ADVICE_IDENTITY = (
+    "The run was ended because the systems are not the ones that the card declares: start them as declared, or declare "
+    "what differs, and run a new card."
+)
 _ADVICE_ENDED = (
     "The run has ended without a spare block left, so it cannot go on: mend what the failed checks name (or what broke "
     "cells off), or plan more spare blocks, and run the card again."
@@ -16,10 +20,11 @@ _ADVICE_ENDED = (
 
 
 def validity_rows(
-    cells: Iterable[tuple[Cell, tuple[CheckResult, ...]]], valid_blocks: int, wanted: int, ended: bool = False
+    cells: Iterable[tuple[Cell, tuple[CheckResult, ...]]], valid_blocks: int, wanted: int, ended: str | None = None
 ) -> list[Record]:
     """verdict.json's validity: each check over all cells (the worst observation, and the cells that failed), then the
-    run's own: enough valid blocks. `level` says which of the two a row is; `ended`, that there is nothing to resume."""
+    run's own: enough valid blocks. `level` says which of the two a row is; `ended`: why the run ended early, with
+    nothing to resume."""
     found: dict[str, list[tuple[Cell, CheckResult]]] = {}
     for cell, results in cells:
         for result in results:
@@ -53,8 +58,14 @@ def validity_rows(
             "unit": "blocks",
             "where": [],
             "meaning": "blocks in which every cell was run and passed its checks (at least the number on the card)",
-            "advice": _ADVICE_ENDED if ended else _ADVICE_OPEN,
+            "advice": _advice(ended),
             "reason": None,
         }
     )
     return rows
+
+
+def _advice(ended: str | None) -> str:
+    if ended is None:
+        return _ADVICE_OPEN
+    return _ADVICE_IDENTITY if ended.startswith("identity: ") else _ADVICE_ENDED

@@ -6,14 +6,15 @@ import math
 from collections.abc import Container
 from typing import Any
 
-from . import aa, output
+from . import aa, identity_words, output
 from .cells import Reading
 from .claim import effect_rows, load_effects, pairs
-from .conditions import conditions, confounded, reversal_conditions
+from .conditions import conditions, reversal_conditions
 from .decide import decide
 from .evidence import judge_evidence
 from .gates import gate_rows
 from .guards import GuardResult, adjust, guard, undefined
+from .identity import confounded, forbidden, gate
 from .knee import knee_rows
 from .latency import latency_rows, objective_rows
 from .metrics import ALL_METRICS
@@ -25,6 +26,7 @@ from .population_rows import population_rows
 from .populations import declared
 from .records import Record
 from .sentence import sentence
+from .server_rows import server_rows
 from .steady_loads import INVALID_LOAD, drifting, steady_rows
 from .tables import all_metric_rows, attribution_rows, block_rows, summary_rows, validity
 from .telemetry import condition_rows, telemetry_rows
@@ -47,8 +49,12 @@ def verdict(reading: Reading) -> Record:
     itself = aa.aa_rows(reading)
     if aa.biased(itself):
         effects, guards = aa.effects_without_words(effects), aa.guards_without_words(guards)
+    same = gate(bundle)
+    if forbidden(same):
+        effects = identity_words.effects_without_words(effects)
+        guards = identity_words.guards_without_words(guards)
     gates = gate_rows(bundle)
-    found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads, gates, itself)
+    found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads, gates, itself, same)
     apart = _populations(reading)
     machine = telemetry_rows(reading)
     turned = [row["text"] for row in apart.get("population_reversals", [])]
@@ -69,12 +75,14 @@ def verdict(reading: Reading) -> Record:
         "guards": guards,
         **({"gates": gates} if gates else {}),
         "evidence": evidence,
+        "identity": same,
         "validity": validity(reading),
         "steady_state": steady,
         "blocks": block_rows(reading.blocks),
         **({"aa": itself, "aa_blocks": aa.aa_block_rows(reading)} if card["method"].get("aa") else {}),
         "conditions": [*conditions(reading), *reversal_conditions(turned), *condition_rows(reading, machine)],
         "attribution": attribution_rows(reading),
+        **server_rows(reading),
         "summary": summary_rows(reading),
         "metrics": all_metric_rows(reading),
         "latency": latency_rows(reading),

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from .compared import Compared
 from .read import Cell
 from .records import Record
+from .server_cell import ServerCell
 from .window import Window
 
 
 @dataclass(frozen=True)
 class CellView:
     """What the checks look at: the cell's events (all, and the counted ones), its planned requests, the client's
-    telemetry, the certificate of the instrument, the server's own metrics, and the start of the cell's server where the
-    card measures it."""
+    telemetry, the certificate of the instrument, the server's own metrics (samples, and what they tell), the start of
+    the cell's server where the card measures it, and client against server."""
 
     card: Record
     cell: Cell
@@ -27,6 +29,8 @@ class CellView:
     certificate: Record | None = None
     server: pl.DataFrame | None = None
     start: Record | None = None
+    told: ServerCell | None = None
+    compared: tuple[Compared, ...] = ()
 
     @property
     def open_loop(self) -> bool:

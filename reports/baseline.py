@@ -7,12 +7,14 @@ from typing import Any
 from . import charts, wording
 from .document import Block, Bullets, Cell, Document, Figure, Paragraph, Section, section, table
 from .headline import check_value, observed, short_digest
+from .identity import forbidden_sections
 from .knee import knee_sections
 from .machine import machine_sections
 from .next_steps import is_unknown
 from .populations import population_sections
 from .procedure import blocks_section, check_section, conditions_section, identity_section, validity_section
 from .read import Bundle, Json
+from .servers import server_sections
 from .service import attribution_section, latency_section
 from .start import is_cold_start, start_sections, start_sentence
 from .steady import steady_sections
@@ -178,6 +180,7 @@ def baseline_document(bundle: Bundle) -> Document:
     unknown = sum(is_unknown(condition) for condition in result.get("conditions") or [])
     conditions = wording.count(len(result.get("conditions") or []), "condition")
     sections = (
+        *forbidden_sections(bundle),
         *start_sections(bundle),
         _sweep_section(bundle, sweep),
         _noise_section(bundle),
@@ -185,6 +188,7 @@ def baseline_document(bundle: Bundle) -> Document:
         *((latency_section(bundle),) if "latency" in bundle.result else ()),
         *population_sections(bundle),
         *steady_sections(bundle),
+        *server_sections(bundle),
         *machine_sections(bundle),
         attribution_section(bundle),
         blocks_section(bundle),

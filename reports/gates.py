@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .document import Bullets, Cell, Paragraph, Section, section, table
+from .document import Bullets, Cell, Paragraph, Section, Table, section, table
 from .read import Bundle, Json
 
 _TONES = {"pass": "good", "fail": "bad", "not established": "warn", "not run": "warn"}
@@ -19,6 +19,8 @@ def _value(value: float | None, unit: str) -> str:
 
 def _row(gate: Json) -> list[Cell | str]:
     unit = gate["unit"]
+    # The difference and its bound have columns of their own.
+    said = gate["text"].partition(": ")[2].split("; ")
     return [
         gate["risk"],
         gate["gate"],
@@ -27,7 +29,7 @@ def _row(gate: Json) -> list[Cell | str]:
         _value(gate.get("bound"), unit),
         _value(gate.get("limit"), unit),
         f"{gate.get('n', 0)}",
-        gate["text"].partition(": ")[2],
+        "; ".join(part for part in said if not part.startswith("the difference is ")),
     ]
 
 
@@ -43,4 +45,21 @@ def gate_sections(bundle: Bundle) -> tuple[Section, ...]:
     alarms = tuple(f"{gate['gate']} ({gate['risk']}): {gate['alarm']}" for gate in gates if gate.get("alarm"))
     heard = (Paragraph("Alarms, which change no word:"), Bullets(alarms)) if alarms else ()
     body = table("Outputs of both arms", "Risk|Gate|Word|#Observed|#Bound|#Limit|#Items|What", [_row(g) for g in gates])
-    return (section("gates", "Equivalent work", intro, body, *heard),)
+    return (section("gates", "Equivalent work", intro, body, *_divergence(gates), *heard),)
+
+
+def _divergence(gates: list[Json]) -> tuple[Table, ...]:
+    """Where greedy outputs part, the arms beside the baseline against itself."""
+    rows: list[list[Cell | str]] = []
+    for gate in gates:
+        for arm, name in (
+            ("candidate", "candidate against baseline"),
+            ("baseline_aa", "baseline against itself (A/A)"),
+        ):
+            found = (gate.get("divergence") or {}).get(arm)
+            if found is not None:
+                quartiles = [str(at) for at in found["quartiles"] or ("–", "–", "–")]
+                rows.append([gate["risk"], name, f"{found['diverged']} of {found['items']}", *quartiles])
+    headings = "Risk|Outputs|#Items that differ at any token|#25%|#50%|#75%"
+    caption = "First differing token of the items that differ (the first token is 0), at the quartiles"
+    return (table(caption, headings, rows),) if rows else ()

@@ -23,7 +23,15 @@ Json = dict[str, Any]
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 
 #: log lines that a reader of the report must know about
-NOTABLE = ("run_resumed", "server_died", "cell_failed", "cell_killed", "block_replaced", "block_lost")
+NOTABLE = (
+    "run_resumed",
+    "server_died",
+    "cell_failed",
+    "cell_killed",
+    "block_replaced",
+    "block_lost",
+    "identity_refused",
+)
 
 
 @dataclass(frozen=True)

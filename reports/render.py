@@ -21,6 +21,7 @@ from .document import Document
 from .effects import effect_section, evidence_section, guard_section, hypothesis_section
 from .gates import gate_sections
 from .headline import WORDS, decision, short_digest
+from .identity import difference_sections, forbidden_sections
 from .knee import knee_sections
 from .machine import machine_sections
 from .next_steps import is_unknown
@@ -33,6 +34,7 @@ from .procedure import (
     validity_section,
 )
 from .read import Bundle, read_bundle
+from .servers import server_sections
 from .service import attribution_section, goodput_section, latency_section
 from .start import start_sections
 from .steady import steady_sections
@@ -89,6 +91,7 @@ def ab_document(bundle: Bundle) -> Document:
         decision=decision(bundle),
         question=card.get("question") or "",
         sections=(
+            *forbidden_sections(bundle),
             effect_section(bundle),
             *start_sections(bundle),
             guard_section(bundle),
@@ -102,9 +105,11 @@ def ab_document(bundle: Bundle) -> Document:
             *aa_sections(bundle),
             latency_section(bundle),
             *steady_sections(bundle),
+            *server_sections(bundle),
             *machine_sections(bundle),
             metrics_section(bundle),
             validity_section(bundle),
+            *difference_sections(bundle),
             conditions_section(bundle),
             hypothesis_section(bundle),
             second_day_section(bundle),

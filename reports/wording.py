@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchcard.schema.metrics import SERVER_METRICS, metric
+from benchcard.schema.metrics import SERVER_METRIC_UNITS, metric
 
 MINUS = "−"
 #: (factor from the base unit, name), largest first; the first whose factor the value reaches is taken
@@ -181,11 +181,11 @@ def interval(
 
 
 def metric_unit(name: str) -> str:
-    """The base unit of a metric of the catalogue; server metrics that are rates are proportions; '' if unknown."""
+    """The base unit of a metric of the catalogue; of a server metric only that it is a proportion; '' if unknown."""
     known = metric(name)
     if known is not None:
         return known.unit
-    return "1" if name in SERVER_METRICS and name.endswith("_rate") else ""
+    return "1" if SERVER_METRIC_UNITS.get(name) == "1" else ""
 
 
 def metric_title(name: str) -> str:

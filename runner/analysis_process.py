@@ -56,6 +56,11 @@ class Analysis:
     module: str
     path: str | None
 
+    @property
+    def judges_identity(self) -> bool:
+        """Whether this revision knows the gate of identity; one of before does not understand the question."""
+        return self.path is None or (Path(self.path) / "analysis" / "identity.py").is_file()
+
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         """Run a command of the analysis and return what it printed. Raises InputError with its message if it
         refuses."""
@@ -90,7 +95,7 @@ class Analysis:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            yield CellChecks(process.stdin, process.stdout)
+            yield CellChecks(process.stdin, process.stdout, self.judges_identity)
         finally:
             with contextlib.suppress(OSError):  # it may have ended already; then `ask` has said so
                 process.stdin.close()
@@ -100,21 +105,34 @@ class Analysis:
 
 @dataclass(frozen=True)
 class CellChecks:
-    """Asks a running analysis about one cell at a time."""
+    """Asks a running analysis about one cell at a time, and about the identity of the arms."""
 
     questions: IO[str]
     answers: IO[str]
+    judges_identity: bool
 
     def ask(self, cell: str) -> list[dict[str, Any]]:
         """The validity checks of a finished cell: name, passed, observed, limit, unit, meaning, advice."""
+        checks: list[dict[str, Any]] = self._answer(cell, f"about cell {cell}")["checks"]
+        return checks
+
+    def identity(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """The forbidden differences of identity that the bundle's files show so far: rows as in verdict.json's
+        `identity`, and texts. No rows where the pinned revision is older than the gate."""
+        if not self.judges_identity:
+            return [], []
+        found = self._answer("identity", "about the identity of the arms")["identity"]
+        return found["rows"], found["texts"]
+
+    def _answer(self, question: str, about: str) -> dict[str, Any]:
         with contextlib.suppress(BrokenPipeError):
-            self.questions.write(cell + "\n")
+            self.questions.write(question + "\n")
             self.questions.flush()
         line = self.answers.readline()
         if not line:
-            raise InternalError(f"the analysis ended while it was asked about cell {cell}")
-        checks: list[dict[str, Any]] = json.loads(line)["checks"]
-        return checks
+            raise InternalError(f"the analysis ended while it was asked {about}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
 
 @contextmanager

@@ -82,9 +82,17 @@ class Bundle:
         """The cell's telemetry of a kind: client, server, start or host."""
         return self.root / "telemetry" / f"{kind}-{cell}.parquet"
 
+    def quality(self, gate: str) -> Path:
+        """The item table of a kind of quality gate."""
+        return self.root / "quality" / f"{gate}.parquet"
+
     def identity(self, arm: str) -> Path:
         """What the arm was."""
         return self.root / "identity" / f"{arm}.json"
+
+    def cell_identity(self, cell: str) -> Path:
+        """In what the arm was not as it was first, before a cell."""
+        return self.root / "identity" / "cells" / f"{cell}.json"
 
     def certificate(self, number: int) -> Path:
         """The instrument's certificate of a sitting, counted from 1."""

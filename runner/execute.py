@@ -20,21 +20,24 @@ from .engines.fleet import Fleet, Running
 from .engines.launch import is_cold_start, model_name
 from .engines.probe import Probe
 from .files import read_json, write_json
-from .identity.observe import identify, tokenizer_facts
+from .identity.observe import tokenizer_facts
+from .identity.records import Records
+from .identity.refusal import ENDED_BY_IDENTITY, SystemsDifferError, require_declared_systems
 from .instrument.calibrate import calibrate, run_grid
 from .instrument.certificate import short_of
 from .instrument.point import Client
 from .measure import Session, measure_cell, salvage
-from .plan.blocks import BASELINE, BASELINE_AA, Block, Cell
+from .plan.blocks import Block, Cell
 from .plan.exact import some_prompts
 from .plan.plan import Plan
+from .plan.stages import stages, with_spares
 from .progress import Progress
+from .quality.run import Gates
+from .remote.moves import Moves
+from .remote.preflight import Preflight
 from .tokens.server import PROMPTS, check_server
 from .tokens.words import Words
 from .warm import prepare_cache
-
-#: an arm -> the one that must be the same system
-_TWINS = {BASELINE: [BASELINE_AA], BASELINE_AA: [BASELINE]}
 
 
 class Execution:
@@ -47,9 +50,13 @@ class Execution:
         self.progress = progress
         self.session = Session(bundle, plan, time.monotonic_ns())
         self._checks: CellChecks | None = None
+        self._preflight = Preflight(plan, progress.say)
+        self._identities = Records(bundle, plan.card, log, self._preflight.fields)
+        self._moves = Moves(bundle.logs, log, progress.say, self._preflight.moved)
 
     def run(self, *, resumed: bool) -> str:
-        """Run what is left of the plan; returns why it ended: 'complete', or 'no spare block left'.
+        """Run what is left of the plan; returns why it ended: 'complete', 'no spare block left: …', or 'identity: …'
+        where the systems turned out not to be the ones that the card declares.
 
         Raises SystemUnderTestError if a server does not start or match, InterruptedRunError on Ctrl-C: in both cases
         the run can be resumed.
@@ -65,6 +72,10 @@ class Execution:
             try:
                 self._calibrate()
                 why = self._blocks(fleet)
+                if why == "complete":
+                    Gates(self.bundle, self.plan, self.log, self.progress).run(fleet)
+            except SystemsDifferError as refused:
+                why = f"{ENDED_BY_IDENTITY}{refused}"
             except KeyboardInterrupt:
                 raise InterruptedRunError(
                     f"interrupted; what is finished stays. Go on with: benchcard run --resume {self.bundle.root}"
@@ -137,37 +148,40 @@ class Execution:
             fleet.stop_all()
 
     def _verify(self, running: Running, probe: Probe) -> None:
-        """The server is what the card says, and, restarted, what it was before."""
-        path = self.bundle.identity(running.arm)
-        first, same = path.exists(), [path, *map(self.bundle.identity, _TWINS.get(running.arm, ()))]
-        before = next((read_json(file) for file in same if file.exists()), None)
+        """The server is what the card says; what it is beside that is written down."""
         card = self.plan.card
         words = Words.from_card(card, self.plan.inputs)
         unsure = check_server(words, some_prompts(self.plan, PROMPTS), model_name(card), running.arm, probe)
-        tokenizer = tokenizer_facts(card, unsure)
-        identity = identify(card, running.arm, probe, running.argv, running.env, before, tokenizer)
-        if not first:
-            write_json(path, identity)
-            self.log.append("identity", arm=running.arm, sha256_of_file=digest_file(path))
+        self._identities.started(running, probe, tokenizer_facts(card, unsure))
 
     def _blocks(self, fleet: Fleet) -> str:
-        """Planned blocks, then as many spares as blocks were lost. An A/A block has a spare of its own; without one it
-        is left out, and the run goes on."""
-        by_number = {block.block: block for block in self.plan.blocks}
+        """Planned blocks, then as many spares as blocks were lost: stage by stage, where the arms move between servers.
+        An A/A block has a spare of its own; without one it is left out, and the run goes on."""
         replaced = {line["block"] for line in self.log.of_kind("block_replaced", "block_lost")}
         used_spares = [line["by"] for line in self.log.of_kind("block_replaced")]
-        queue = [block for block in self.plan.blocks if not block.spare] + [by_number[spare] for spare in used_spares]
         spares = [block for block in self.plan.blocks if block.spare and block.block not in used_spares]
-        self.progress.expect(
-            sum(not self._is_over(cell) for block in queue if block.block not in replaced for cell in block.cells)
-        )
+        by_number = {block.block: block for block in self.plan.blocks}
+        queues = {
+            stage.name: [by_number[number] for number in with_spares(stage, self.log.of_kind("block_replaced"))]
+            for stage in stages(self.plan)
+        }
+        due = [block for queue in queues.values() for block in queue if block.block not in replaced]
+        self.progress.expect(sum(not self._is_over(cell) for block in due for cell in block.cells))
+        for stage in stages(self.plan):
+            self._moves.enter(stage, fleet)
+            why = self._stage(fleet, [block for block in queues[stage.name] if block.block not in replaced], spares)
+            if why is not None:
+                return why
+        return "complete"
+
+    def _stage(self, fleet: Fleet, queue: list[Block], spares: list[Block]) -> str | None:
+        """The blocks of a stage and the spares of those that are lost; returns why the run ends, or None."""
         while queue:
             block = queue.pop(0)
-            if block.block in replaced:
-                continue
             why = self._block(fleet, block)
             if why is None:
                 continue
+            self.progress.more(-sum(not self._is_over(cell) for cell in block.cells))
             spare = next((spare for spare in spares if spare.aa == block.aa), None)
             if spare is None and block.aa:
                 self.log.append("block_lost", block=block.block, why=why)
@@ -182,8 +196,8 @@ class Execution:
             self.log.append("block_replaced", block=block.block, by=spare.block, why=why)
             self.progress.say(f"block {block.block} cannot count ({why}); spare block {spare.block} replaces it")
             queue.append(spare)
-            self.progress.expect(sum(len(block.cells) for block in queue))
-        return "complete"
+            self.progress.more(len(spare.cells))
+        return None
 
     def _is_over(self, cell: Cell) -> bool:
         return any(line["cell"] == cell.cell for line in self.log.of_kind("cell_ended", "cell_killed"))
@@ -210,11 +224,15 @@ class Execution:
         running = fleet.server_for(cell)
         if not cold:
             time.sleep(pause)
+        self._identities.before(cell, running)
+        assert self._checks is not None
+        require_declared_systems(self._checks, cell, self.log, self.progress)
         self.progress.cell(cell)
         prepared = prepare_cache(self.plan, cell, running)
         if prepared is not None:
             self.log.append("cache_prepared", cell=cell.cell, **prepared)
-        self.log.append("cell_started", cell=cell.cell)
+        place = {} if running.place is None else {"url": running.endpoint.url}
+        self.log.append("cell_started", cell=cell.cell, **place)
         events = measure_cell(self.session, cell, running, self.progress)
         if not running.alive():
             assert running.process is not None
@@ -222,7 +240,6 @@ class Execution:
             why = f"the server exited with code {running.process.exit_code()} while the cell ran"
             self.log.append("server_died", arm=cell.arm, block=cell.block, cell=cell.cell, why=why)
             self.progress.say(f"{cell.cell}: {why}; its attempts are failures and count")
-        assert self._checks is not None
         checks = [
             {key: check[key] for key in ("name", "passed", "observed", "limit")}
             for check in self._checks.ask(cell.cell)
@@ -245,6 +262,8 @@ def cell_digests(bundle: Bundle, cell: Cell) -> dict[str, str]:
         # Only a cold start has the start of its server among its files, and virtual time has no host.
         if path.exists() or kind not in OPTIONAL_TELEMETRY:
             digests[f"{kind}_sha256"] = digest_file(path)
+    if (identity := bundle.cell_identity(cell.cell)).exists():
+        digests["identity_sha256"] = digest_file(identity)
     return digests
 
 

@@ -30,7 +30,7 @@ from .plan.requests import PlannedRequest
 from .plan.salt import salt_of
 from .progress import Progress
 from .secrets import read_key
-from .telemetry.record import client_frame, scrape, server_frame, start_frame
+from .telemetry.record import TELEMETRY_EVERY, client_frame, scrape, server_frame, start_frame, watch
 from .telemetry.watch import watch_host
 from .tokens.words import Words
 
@@ -58,9 +58,12 @@ def measure_cell(session: Session, cell: Cell, running: Running, progress: Progr
     probe = Probe(running.endpoint)
     try:
         samples = scrape(probe, "before")
-        with watch_host(card, running.process.pid if running.process else None) as host:
+        with (
+            watch(running.endpoint, float(card["outputs"].get("telemetry_every", TELEMETRY_EVERY))) as during,
+            watch_host(card, running.process.pid if running.process else None) as host,
+        ):
             load = run_cell(job, progress.attempts)
-        samples += scrape(probe, "after")
+        samples += during + scrape(probe, "after")
     finally:
         probe.close()
     context = _context(session, cell, [value.removeprefix("Bearer ") for value in running.endpoint.headers.values()])

@@ -28,10 +28,18 @@ class Progress:
         """So many cells are to be run from here on."""
         self._total = self._done + cells
 
+    def more(self, cells: int) -> None:
+        """So many cells more are to be run than was expected (or fewer)."""
+        self._total += cells
+
     def cell(self, cell: Cell) -> None:
         """A cell begins."""
         self._label = f"[{self._done + 1}/{self._total}] {cell.cell}"
         self._show("server up, load begins" if self._live else None)
+
+    def phase(self, name: str) -> None:
+        """Something other than cells begins."""
+        self._label = name
 
     def waiting(self, text: str) -> None:
         """Something other than load takes time."""

@@ -12,6 +12,7 @@ def advice(filled: Filled) -> Iterator[Problem]:
     """The warnings of a card that validates, by place."""
     yield from _trace_of_an_odd_rate(filled)
     yield from _speculation_on_random_text(filled)
+    yield from _a_lopsided_swap(filled)
 
 
 #: mean rates of a trace, requests per second, beyond which its unit is in doubt
@@ -45,3 +46,13 @@ def _speculation_on_random_text(filled: Filled) -> Iterator[Problem]:
                 found = f"speculation ({flag}) with {' and '.join(reasons)}"
                 hint = "drafts are accepted at another rate than on the service's text"
                 yield filled.problem((*place, flag), found, " and ".join(wanted), hint, at_key=True)
+
+
+def _a_lopsided_swap(filled: Filled) -> Iterator[Problem]:
+    """A place weighs on an effect by the blocks that an arm had it in beyond the other arm's."""
+    after, blocks = filled.get("method", "swap", "after_block"), filled.get("method", "blocks")
+    if isinstance(after, int) and isinstance(blocks, int) and abs(2 * after - blocks) > 1:
+        found = f"{after} blocks before the swap and {blocks - after} after it"
+        wanted = f"after_block: {blocks // 2}"
+        hint = "what the places differ in cancels out only where the sides are alike"
+        yield filled.problem(("method", "swap", "after_block"), found, wanted, hint)

@@ -19,6 +19,7 @@ from .inputs import Inputs, read_inputs
 from .node import Node, empty_values, merge
 from .phrase import show
 from .pilot import pilot_of_another
+from .quality import fill_gates
 from .resolve import resolve
 from .rules import broken_rules
 from .structure import card_schema, normalise, violations
@@ -64,6 +65,7 @@ def load_card(
     filled = fill(root, file, {problem.path for problem in problems})
     inputs = read_inputs(filled, files, problems)
     loads_of_a_trace(filled)
+    fill_gates(filled)
     _add(problems, broken_rules(filled))
     if problems:
         raise CardError(problems)

@@ -178,11 +178,12 @@ CLIENT_COLUMNS: tuple[Column, ...] = (
     Column("plan_exhausted", "Boolean", "", "the load outran the planned requests"),
 )
 
-#: telemetry/server-<cell>.parquet: the server's own metrics before and after the cell
+#: telemetry/server-<cell>.parquet: the server's own metrics before, during and after the cell's load. Of `during` only
+#: the gauges and counters that the analysis reads (schema/server_names.py); none in a bundle from before there was any
 SERVER_COLUMNS: tuple[Column, ...] = (
     Column("cell", "String", "", "cell id"),
     Column("time", "Int64", "ns", "when the metrics were read"),
-    Column("when", "String", "", "before or after the load"),
+    Column("when", "String", "", "before, during or after the load"),
     Column("name", "String", "", "metric name as exposed, e.g. vllm:prefix_cache_hits_total"),
     Column("labels", "String", "", "labels as canonical JSON"),
     Column("value", "Float64", "", "sample value"),

@@ -22,10 +22,12 @@ from typing import Any
 from .defaults import Filled
 from .digest import digest_bytes
 from .errors import InputError, Problem
+from .items import Items, read_items
 from .phrase import KeyPath, show
 from .pilot import read_pilot
+from .probe_file import read_probe
 from .recorded import Recorded, read_recorded
-from .structure import Schema, card_schema, child
+from .structure import Schema, card_schema, child, deref
 from .table import FileError, json_document
 from .tokenizer_files import beside_tokenizer, read_chat_template, read_tokenizer, read_tokenizer_config
 from .trace import Trace, read_trace
@@ -51,6 +53,10 @@ class Inputs:
     def recorded(self, file: Mapping[str, Any], format_: str, endpoint: str) -> Recorded:
         """The recorded requests of a resolved file."""
         return _recorded(self._path(file), format_, endpoint, str(file["sha256"]))
+
+    def items(self, file: Mapping[str, Any], endpoint: str) -> Items:
+        """The items of a resolved file."""
+        return read_items(self._bytes(file), endpoint)
 
     def json(self, file: Mapping[str, Any]) -> Any:
         """The JSON document of a resolved file."""
@@ -129,13 +135,16 @@ def read_inputs(filled: Filled, found: Mapping[str, Path] | None, problems: list
 
 def _files(filled: Filled, schema: Schema, path: KeyPath, values: Any) -> Iterator[tuple[KeyPath, str]]:
     """The paths of the keys that name files, and what kind of file."""
+    if isinstance(values, list) and "items" in schema:
+        for index, item in enumerate(values):
+            yield from _files(filled, deref(schema["items"]), (*path, index), item)
     for key, below in values.items() if isinstance(values, dict) else ():
         schema_below = child(schema, key)
         if schema_below is None:
             continue
         if "x-file" in schema_below:
-            # A default is a word, such as `words`, and no file.
-            if below is not None and below != schema_below.get("default"):
+            # A default is a word, such as `words`, and no file; so is the name of what is built in.
+            if below is not None and below not in (schema_below.get("default"), *schema_below.get("x-built-in", [])):
                 yield (*path, key), schema_below["x-file"]
         else:
             yield from _files(filled, schema_below, (*path, key), below)
@@ -177,9 +186,14 @@ def _facts(
     try:
         if kind == "pilot":
             return read_pilot(data)
+        if kind == "probe":
+            return read_probe(data)
         if kind == "json_schema":
             _require_json_schema(data)
             return {}
+        if kind == "items":
+            items = read_items(data, filled.get("workload", "endpoint") or "completions")
+            return {"rows": items.rows, "answered": items.answered}
         if kind in _TOKENIZER_FILES:
             return _TOKENIZER_FILES[kind](data)
         if beside.get("format") is None:

@@ -79,16 +79,28 @@ STATISTICS = ("mean", "p50", "p90", "p95", "p97", "p99", "max")
 #: level (binom.cdf(1, n, 1 - p) <= .01; 662 is also what the MLPerf inference rules publish for p99)
 PERCENTILE_NEEDS = {"p90": 64, "p95": 130, "p97": 219, "p99": 662}
 
-#: metrics that only the server's own counters give; usable as evidence
+#: metrics that only the server's own metrics give; usable as evidence
 SERVER_METRICS: dict[str, str] = {
     "server.prefix_cache_hit_rate": "prompt tokens found in the prefix cache / prompt tokens looked up, over the cell",
     "server.spec_decode_acceptance_length": "tokens per speculative step: 1 + accepted / drafts, over the cell",
+    "server.spec_decode_acceptance_rate": "draft tokens accepted / drafted, over the cell",
+    "server.preemptions": "preemptions / requests finished, over the cell",
+    "server.kv_cache_usage.mean": "share of the KV cache in use, mean over the load",
+    "server.kv_cache_usage.max": "share of the KV cache in use, the most seen during the load",
+    "server.queue.mean": "requests waiting for the engine, mean over the load",
+    "server.iteration_tokens.mean": "tokens in an engine step, prefill and decode, mean over the cell's steps",
 }
 
 #: their units; '1' is a proportion, written as a percentage on a card
 SERVER_METRIC_UNITS: dict[str, str] = {
     "server.prefix_cache_hit_rate": "1",
     "server.spec_decode_acceptance_length": "tokens/step",
+    "server.spec_decode_acceptance_rate": "1",
+    "server.preemptions": "per request",
+    "server.kv_cache_usage.mean": "1",
+    "server.kv_cache_usage.max": "1",
+    "server.queue.mean": "requests",
+    "server.iteration_tokens.mean": "tokens/step",
 }
 
 _LATENCY_NAME = re.compile(rf"({'|'.join(LATENCIES)})\.({'|'.join(STATISTICS)})")

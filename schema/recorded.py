@@ -62,16 +62,20 @@ def read_recorded(data: bytes, format_: str, endpoint: str) -> Recorded:
 
 def _jsonl(data: bytes, endpoint: str) -> Iterator[RecordedRequest]:
     for line, row in json_lines(data):
-        if ("prompt" in row) == ("messages" in row):
-            found = "a row with prompt and messages" if "prompt" in row else "a row without prompt or messages"
-            raise FileError(found, "one of them", f"there are {', '.join(map(show, row))[:200] or 'no keys'}", line)
-        if "messages" in row:
-            if endpoint != "chat":
-                raise FileError("messages", "a prompt, which completions take", "or endpoint: chat", line)
-            prompt: Prompt = _messages(row["messages"], line)
-        else:
-            prompt = _prompt(row["prompt"], endpoint, line)
+        prompt = read_prompt(row, endpoint, line)
         yield RecordedRequest(prompt, _output(row.get("output_tokens", row.get("max_tokens")), line))
+
+
+def read_prompt(row: dict[str, Any], endpoint: str, line: int) -> Prompt:
+    """The prompt or the messages of a row, as the endpoint takes them. Raises FileError."""
+    if ("prompt" in row) == ("messages" in row):
+        found = "a row with prompt and messages" if "prompt" in row else "a row without prompt or messages"
+        raise FileError(found, "one of them", f"there are {', '.join(map(show, row))[:200] or 'no keys'}", line)
+    if "messages" not in row:
+        return _prompt(row["prompt"], endpoint, line)
+    if endpoint != "chat":
+        raise FileError("messages", "a prompt, which completions take", "or endpoint: chat", line)
+    return _messages(row["messages"], line)
 
 
 def _prompt(value: Any, endpoint: str, line: int) -> Prompt:

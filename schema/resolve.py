@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .defaults import Filled
+from .quality import resolved_gate
 from .quantity import is_size, parse
 
 _DIRECTIONS = ("must_rise_by", "must_fall_by", "may_rise_by", "may_fall_by", "at_least", "at_most")
@@ -35,7 +36,7 @@ def resolve(filled: Filled) -> dict[str, Any]:
         "identity": values["identity"],
         "workload": workload,
         "objectives": _objectives(values.get("objectives")),
-        "quality": [],
+        "quality": [resolved_gate(row) for row in values.get("quality") or []],
         "method": _method(values["method"], loads),
         "power": _power(values.get("power")),
         "validity": _validity(values["validity"], loads),
@@ -183,7 +184,8 @@ def _method(values: dict[str, Any], loads: list[float]) -> dict[str, Any]:
     blocks, aa = values.get("blocks") or values["repeats"], values.get("aa")
     return {
         "blocks": blocks,
-        "aa": None if aa is None else aa | {"at": _loads(aa["at"], loads)},
+        "aa": None if aa is None else {"across": None, "command": None} | aa | {"at": _loads(aa["at"], loads)},
+        "swap": values.get("swap"),
         **{key: values[key] for key in ("seed", "spare_blocks", "pause_between_cells")},
     }
 

@@ -13,7 +13,9 @@ from .errors import Problem
 from .phrase import KeyPath
 from .rules_aa import AA_RULES
 from .rules_claim import CLAIM_RULES
+from .rules_places import PLACES_RULES
 from .rules_populations import POPULATION_RULES
+from .rules_quality import QUALITY_RULES
 from .rules_requests import REQUEST_RULES
 from .rules_start import START_RULES
 from .rules_system import SYSTEM_RULES
@@ -68,5 +70,5 @@ def _required_by_kind(filled: Filled) -> Iterator[Problem]:
 
 RULES: tuple[Rule, ...] = (
     _required_by_kind, *CLAIM_RULES, *SYSTEM_RULES, *TOKENIZER_RULES, *WORKLOAD_RULES, *REQUEST_RULES,
-    *POPULATION_RULES, *START_RULES, *AA_RULES,
+    *POPULATION_RULES, *START_RULES, *AA_RULES, *PLACES_RULES, *QUALITY_RULES,
 )  # fmt: skip

@@ -10,6 +10,7 @@ CARD_VERSION = 1
 #: 3: traces, recorded requests, length pairs, conversations, populations, structured output, warm caches, cold starts
 #: (workload), validity.cached_beyond_plan, validity.steady_state; system.model.tokenizer_config and chat_template.
 #: 4: analysis.attainment, method.aa, power.override, power.spread.from.
+#: 5: quality.
 CARD_EDITION = 5
 #: 1: first.
 PLAN_VERSION = 1

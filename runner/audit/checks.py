@@ -20,11 +20,13 @@ from ..attempts import chain_faults
 from ..bundle import TELEMETRY, bundle_files
 from ..engines.launch import is_cold_start
 from ..files import read_json
+from ..identity.refusal import ENDED_BY_IDENTITY
 from ..inputs import kept_by_name
 from ..plan.plan import LATER_COLUMNS
 from .context import Context
 from .differences import differences
 from .procedure import identity, order, replacements
+from .quality import quality
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,12 +68,19 @@ def attempt_log(context: Context) -> Iterator[str]:
 
 
 def complete(context: Context) -> Iterator[str]:
-    """The run came to its end: every planned block, or the last spare (then its verdict is invalid, and says so)."""
+    """The run came to its end: every planned block, or the last spare, or systems that are not the ones of the card
+    (then its verdict is invalid, and says so)."""
     ended = context.lines("run_ended")
     if not ended:
         yield "incomplete: the log has no run_ended; the run was stopped, and can be resumed"
-    elif not str(ended[-1].get("why")).startswith(("complete", "no spare block left")):
-        yield f"incomplete: {ended[-1].get('why')}"
+        return
+    why = str(ended[-1].get("why"))
+    if why.startswith(ENDED_BY_IDENTITY):
+        rows = context.result_again.get("identity", {}).get("rows", [])
+        if not context.bundle.is_pilot and not any(row["word"] == "forbidden" for row in rows):
+            yield f"incomplete: the log says {why!r}, and the identity files show no forbidden difference"
+    elif not why.startswith(("complete", "no spare block left")):
+        yield f"incomplete: {why}"
 
 
 def events(context: Context) -> Iterator[str]:
@@ -193,7 +202,8 @@ def report(context: Context) -> Iterator[str]:
 CHECKS: tuple[Check, ...] = tuple(
     Check(function.__name__, (function.__doc__ or "").strip(), function)
     for function in (
-        manifest, attempt_log, complete, card, plan, order, events, replacements, identity, revision, verdict, report,
+        manifest, attempt_log, complete, card, plan, order, events, quality, replacements, identity, revision, verdict,
+        report,
     )
 )  # fmt: skip
 

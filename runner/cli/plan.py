@@ -15,6 +15,7 @@ from ..plan.duration import Duration, plan_duration, require_budget, require_siz
 from ..plan.plan import Plan, make_plan
 from ..prospects import prospects
 from .prospects_text import prospect_lines, require_answerable
+from .quality_text import quality_as_json, quality_lines
 from .warn import show_warnings, warnings_as_json
 
 
@@ -34,10 +35,11 @@ def command(path: Path, as_json: bool, seed: int | None) -> None:
     if as_json:
         power = None if looked is None else looked.as_json()
         more = {"duration": duration.__dict__, "power": power, "warnings": warnings_as_json(card)}
+        more |= {"quality": quality_as_json(plan)} if card.resolved["quality"] else {}
         click.echo(json.dumps({**plan.as_json(), **more}, indent=1))
     else:
         click.echo(render_card(card))
-        click.echo("\n".join(_lines(plan, duration) + prospect_lines(plan.card, looked)))
+        click.echo("\n".join(_lines(plan, duration) + quality_lines(plan) + prospect_lines(plan.card, looked)))
     require_budget(card.resolved, duration)
     require_answerable(plan.card, looked)
 

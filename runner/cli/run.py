@@ -22,6 +22,7 @@ from ..plan.duration import plan_duration, require_budget, require_size
 from ..plan.plan import PILOT, Plan, make_plan, write_plan
 from ..progress import Progress
 from ..prospects import prospects
+from ..quality.items import require_questions
 from .finish import analyse_and_render, headline
 from .pilot import pilot_text, require_ab
 from .prospects_text import require_answerable
@@ -79,6 +80,7 @@ def run_card(card: Card, source: Path, out: Path, seed: int | None = None, seed_
     require_size(card.resolved)
     plan = make_plan(card.resolved, card.digest, seed, seed_source, card.inputs)
     if not plan.is_pilot:
+        require_questions(plan)
         require_answerable(card.resolved, prospects(plan))
     bundle = new_bundle(out, card.resolved["id"], card.digest, "-pilot" if plan.is_pilot else "")
     # A card that extends another stands alone in its bundle.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ class Start:
 
 @dataclass
 class Running:
-    """A server that is up and is what the card says. `process` and `start` are None for one that somebody else runs."""
+    """A server that is up and is what the card says. `process` and `start` are None for one that somebody else runs;
+    its `place` is the arm whose server it is on the card."""
 
     arm: str
     block: int
@@ -45,6 +46,7 @@ class Running:
     env: dict[str, str]
     death_noted: bool = False
     start: Start | None = None
+    place: str | None = None
 
     def alive(self) -> bool:
         """Whether its process still runs (an external one is taken to)."""
@@ -68,20 +70,36 @@ class Fleet:
         self._external = card["system"]["engine"]["kind"] == "openai"
         self._policy = card["system"]["launch"]["restart"]
         self._poll_s = _POLL_COLD_S if is_cold_start(card) else _POLL_S
+        self._places: Mapping[str, str] = {arm: declared_arm(arm) for arm in arms_run(card)}
+
+    def move(self, places: Mapping[str, str]) -> None:
+        """From now on each arm is asked at the server of the arm that `places` says; every one is verified again."""
+        if places != self._places:
+            self.stop_all()
+            self._places = places
+
+    def addresses(self) -> dict[str, Endpoint]:
+        """Where each arm is asked, where somebody else runs its server."""
+        return {arm: self._endpoint(place) for arm, place in self._places.items()}
+
+    def bring_up_all(self, block: int) -> None:
+        """Find and verify every arm's server now. Raises SystemUnderTestError."""
+        for arm in self._places:
+            self._bring_up(arm, block)
 
     def server_for(self, cell: Cell) -> Running:
         """The server for this cell: one that is up and may stay, or a new one. Raises SystemUnderTestError."""
-        if self._policy == "never" and not self._external:
-            # All of them from the start, so that no block has another neighbour than the others.
-            for arm in arms_run(self._card):
-                self._bring_up(arm, cell.block)
+        if self._policy == "never" or self._external:
+            # All of them from the start, so that no block has another neighbour than the others, and that nothing is
+            # measured where one is not what the card says.
+            self.bring_up_all(cell.block)
             return self._up[cell.arm]
         running = self._up.get(cell.arm)
-        if running is not None and self._policy == "each_arm_in_block" and not self._external:
+        if running is not None and self._policy == "each_arm_in_block":
             others = [arm for arm in self._up if arm != cell.arm]
             if running.block != cell.block or others:
                 self.stop_all()
-        elif not self._external:
+        else:
             self.stop_all()
         return self._bring_up(cell.arm, cell.block)
 
@@ -117,12 +135,17 @@ class Fleet:
         return running
 
     def _external_server(self, arm: str, block: int) -> Running:
-        server = self._card["arms"][declared_arm(arm)]["server"]
+        place = self._places[arm]
+        endpoint = self._endpoint(place)
+        target = Target.from_url(endpoint.url, endpoint.headers)
+        return Running(arm, block, endpoint, target, None, None, {}, place=place)
+
+    def _endpoint(self, place: str) -> Endpoint:
+        server = self._card["arms"][place]["server"]
         key = read_key(server["api_key"])
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         url = server["url"]
-        metrics = server["metrics"] or url.removesuffix("/v1") + "/metrics"
-        return Running(arm, block, Endpoint(url, metrics, headers), Target.from_url(url, headers), None, None, {})
+        return Endpoint(url, server["metrics"] or url.removesuffix("/v1") + "/metrics", headers)
 
     def _start(self, arm: str, block: int) -> Running:
         port = requested_port(self._card, arm)

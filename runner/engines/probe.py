@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +29,8 @@ class Endpoint:
         return self.url.removesuffix("/v1")
 
 
+#: what ends the name of a sample
+_NAME = re.compile(r"[{\s]")
 #: how long a document may take that warms a cache, s
 _GENERATE_WITHIN_S = 600.0
 
@@ -49,10 +53,10 @@ class Probe:
         except httpx.HTTPError:
             return False
 
-    def json(self, url: str) -> Any | None:
-        """A JSON document, or None where the server has none."""
+    def json(self, url: str, within: float = 10.0) -> Any | None:
+        """A JSON document, or None where the server has none, or gives none within so many seconds."""
         try:
-            reply = self._http.get(url)
+            reply = self._http.get(url, timeout=within)
             return reply.json() if reply.status_code == 200 else None
         except (httpx.HTTPError, ValueError):
             return None
@@ -83,6 +87,16 @@ class Probe:
             raise SystemUnderTestError(f"{url}: no answer ({type(error).__name__})") from None
         if status in (404, 405):
             raise SystemUnderTestError(f"{url}: HTTP {status}; this server has no such endpoint. Check the URL's path")
+
+    def ask(self, endpoint: str, body: bytes) -> Any | None:
+        """The JSON reply to one request that is not streamed, off the measured path; None where there is none."""
+        url = self.endpoint.url + ("/chat/completions" if endpoint == "chat" else "/completions")
+        headers = {"content-type": "application/json"}
+        try:
+            reply = self._http.post(url, content=body, headers=headers, timeout=60.0)
+            return reply.json() if reply.status_code == 200 else None
+        except (httpx.HTTPError, ValueError):
+            return None
 
     def generate(self, endpoint: str, body: bytes) -> None:
         """Send one request that is not streamed, off the measured path. Raises SystemUnderTestError if it fails."""
@@ -133,20 +147,11 @@ class Probe:
         """(name, labels as canonical JSON, value) of every sample on the metrics page; empty where there is none."""
         if self.endpoint.metrics is None:
             return []
-        from prometheus_client.parser import text_string_to_metric_families
-
         try:
             reply = self._http.get(self.endpoint.metrics)
-            if reply.status_code != 200:
-                return []
-            families = list(text_string_to_metric_families(reply.text))
-        except (httpx.HTTPError, ValueError):
+        except httpx.HTTPError:
             return []
-        return [
-            (sample.name, canonical_json(sample.labels).decode(), float(sample.value))
-            for family in families
-            for sample in family.samples
-        ]
+        return parse_metrics(reply.text) if reply.status_code == 200 else []
 
     def cache_config(self) -> dict[str, str]:
         """The labels of vLLM's cache_config_info: every cache setting of the running server."""
@@ -154,3 +159,21 @@ class Probe:
             if name == "vllm:cache_config_info":
                 return {k: str(v) for k, v in json.loads(labels).items()}
         return {}
+
+
+def parse_metrics(text: str, keep: Container[str] | None = None) -> list[tuple[str, str, float]]:
+    """(name, labels as canonical JSON, value) of every sample on a metrics page, or of those in `keep`; empty where it
+    is none."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    if keep is not None:
+        lines = (line for line in text.splitlines() if _NAME.split(line, maxsplit=1)[0] in keep)
+        text = "\n".join(lines) + "\n"
+    try:
+        return [
+            (sample.name, canonical_json(sample.labels).decode(), float(sample.value))
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        ]
+    except ValueError:
+        return []

@@ -60,7 +60,7 @@ def plan_blocks(card: dict[str, Any], seed: int) -> list[Block]:
     - servers restarted for each arm in a block: arms in random order, each through the loads in the block's order.
 
     A/A blocks are numbered after all others and mixed in at random places, from draws of their own: the other blocks
-    are what they would be without, in requests and order.
+    are what they would be without, in requests and order. Across the servers of both arms they come first.
     """
     method = card["method"]
     points = list(range(1, len(card["workload"]["loads"]) + 1))
@@ -74,7 +74,9 @@ def plan_blocks(card: dict[str, Any], seed: int) -> list[Block]:
         among = [
             _block(card, seed, "a", planned + spare + k, k, at, spare=k > aa["blocks"]) for k in range(1, count + 1)
         ]
-        blocks = _mixed(blocks, [block for block in among if not block.spare], seed)
+        planned_aa = [block for block in among if not block.spare]
+        # Across the servers of both arms they stand together: the candidate's has another configuration meanwhile.
+        blocks = planned_aa + blocks if aa.get("across") else _mixed(blocks, planned_aa, seed)
         spares += [block for block in among if block.spare]
     return blocks + spares
 

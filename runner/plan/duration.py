@@ -8,6 +8,7 @@ from typing import Any
 
 from ...schema.errors import InputError
 from ..people import people_time
+from ..quality.passes import longest_seconds
 from .blocks import aa_spares
 
 #: a plan is made as a whole, in memory
@@ -18,11 +19,12 @@ MOST_REQUESTS = 5_000_000
 class Duration:
     """Seconds. `load`: warm-up, window and pauses of planned blocks, A/A blocks included; `spares`: the same of spare
     blocks; `drain`: what the drains add at the worst. None where the system's speed decides (a closed loop bounded by
-    count)."""
+    count). `gates`: what the quality gates take at the worst, outside of the blocks."""
 
     load: float | None
     spares: float | None
     drain: float
+    gates: float = 0.0
 
 
 def plan_duration(card: dict[str, Any]) -> Duration:
@@ -36,8 +38,8 @@ def plan_duration(card: dict[str, Any]) -> Duration:
         load, spares = load + block * blocks, spares + block * spare
         drains += drain * len(cells) * (blocks + spare)
     if math.isnan(load):
-        return Duration(None, None, drains)
-    return Duration(load, spares, drains)
+        return Duration(None, None, drains, longest_seconds(card))
+    return Duration(load, spares, drains, longest_seconds(card))
 
 
 def block_kinds(card: dict[str, Any]) -> list[tuple[list[float], int, int, int]]:
@@ -65,9 +67,10 @@ def require_size(card: dict[str, Any]) -> None:
 def require_budget(card: dict[str, Any], duration: Duration) -> None:
     """Refuse a plan that can outgrow the budget of its decision: load, A/A and spare blocks, worst-case drains."""
     budget = card["decision"]["budget"]
-    needed = (duration.load or 0.0) + (duration.spares or 0.0) + duration.drain
+    needed = (duration.load or 0.0) + (duration.spares or 0.0) + duration.drain + duration.gates
     if needed > budget:
         included = "A/A blocks, spare blocks" if card["method"].get("aa") else "spare blocks"
+        included += ", quality gates" if duration.gates else ""
         raise InputError(
             f"the plan may need {people_time(needed)} ({included} and worst-case drains included; server starts come "
             f"on top), and decision.budget is {people_time(budget)}: take fewer loads or blocks, a shorter window or "

@@ -64,6 +64,14 @@ def plan_requests(
     planned = slots(workload, workload["loads"][load_point - 1], key, inputs)
     if workload["requests"].get("file") is not None:
         return _recorded(card, key, planned, inputs)
+    return requests_of(card, key, planned, inputs)
+
+
+def requests_of(
+    card: dict[str, Any], key: Key, planned: list[Slot], inputs: Inputs = NO_INPUTS
+) -> list[PlannedRequest]:
+    """The request of each slot, made up by the workload's laws from the draws of `key`. (Recorded ones are not.)"""
+    workload = card["workload"]
     kinds = kinds_of(workload, key, planned)
     lengths = _lengths(workload, key, planned, kinds, inputs)
     words = Words.from_card(card, inputs)

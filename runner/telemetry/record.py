@@ -3,27 +3,52 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ...schema.event import CLIENT_COLUMNS, SERVER_COLUMNS, START_COLUMNS
+from ...schema.server_names import dated, watched
 from ..client.cell import CellLoad
 from ..client.record import polars_type
 from ..engines.fleet import Start
-from ..engines.probe import Probe
+from ..engines.probe import Endpoint, Probe, parse_metrics
+from .page import Page, text_of
+from .sampler import Sampler
 
 if TYPE_CHECKING:
     import polars as pl
 
 ServerSample = tuple[int, str, str, str, float]
 
+#: how often, on a card from before there was the key, s
+TELEMETRY_EVERY = 1.0
+_WATCHED, _DATED = watched(), dated()
+
 
 def scrape(probe: Probe, when: str) -> list[ServerSample]:
     """The server's metrics now: (monotonic ns, 'before' or 'after', name, labels, value)."""
     now = time.monotonic_ns()
-    # Every counter and histogram has a twin that tells when it was made; nothing here asks for it.
-    rows = [row for row in probe.metrics() if not row[0].endswith("_created")]
+    # Every counter and histogram has a twin that tells when it was made: wanted of those that the analysis reads.
+    rows = [row for row in probe.metrics() if not row[0].endswith("_created") or row[0] in _DATED]
     return [(now, when, name, labels, value) for name, labels, value in rows]
+
+
+@contextmanager
+def watch(endpoint: Endpoint, every_s: float) -> Iterator[list[ServerSample]]:
+    """The server's metrics while the `with` block runs, every so often; the list is filled when it has ended. A page
+    that cannot be had is left out."""
+    found: list[ServerSample] = []
+    if endpoint.metrics is None:
+        yield found
+        return
+    page = Page(endpoint)
+    with Sampler(page.fetch, every_s, "server metrics") as sampler:
+        yield found
+    page.close()
+    for at, kept in sampler.samples:
+        rows = parse_metrics(text_of(kept), _WATCHED)
+        found += [(at, "during", name, labels, value) for name, labels, value in rows]
 
 
 def server_frame(cell: str, epoch_ns: int, samples: list[ServerSample]) -> pl.DataFrame:

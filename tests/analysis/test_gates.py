@@ -87,6 +87,11 @@ def test_greedy_outputs_that_diverge_no_more_than_in_aa(tmp_path: Path) -> None:
             "n": 500,
             "reason": None,
             "alarm": None,
+            # 40 at token 5, every other one of the remaining 460 at token 32
+            "divergence": {
+                "candidate": {"items": 500, "diverged": 270, "quartiles": [32, 32, 32]},
+                "baseline_aa": {"items": 500, "diverged": 270, "quartiles": [32, 32, 32]},
+            },
             "text": "gate greedy_divergence (cache_reuse): greedy outputs diverge early in at most 1 pt more items "
             "than in A/A; 40 of 500 items diverge before token 32 (A/A: 40); the difference is 0 pt, its bound 0.597 pt",  # noqa: E501
         }
@@ -268,8 +273,12 @@ def test_the_report_has_a_row_for_each_gate(tmp_path: Path) -> None:
         "| Risk | Gate | Word | Observed | Bound | Limit | Items | What |\n"
         "| --- | --- | --- | ---: | ---: | ---: | ---: | --- |\n"
         "| cache_reuse | greedy_divergence | pass | 0 pt | 0.597 pt | 1 pt | 500 | greedy outputs diverge early in at "
-        "most 1 pt more items than in A/A; 40 of 500 items diverge before token 32 (A/A: 40); the difference is 0 pt, "
-        "its bound 0.597 pt |\n"
+        "most 1 pt more items than in A/A; 40 of 500 items diverge before token 32 (A/A: 40) |\n"
         "| precision | task_metric | **not run** | – | – | 2 pt | 0 | the share of correct answers may fall by 2 pt; "
-        "quality/task_metric.parquet is missing |"
+        "quality/task_metric.parquet is missing |\n\n"
+        "First differing token of the items that differ (the first token is 0), at the quartiles:\n\n"
+        "| Risk | Outputs | Items that differ at any token | 25% | 50% | 75% |\n"
+        "| --- | --- | ---: | ---: | ---: | ---: |\n"
+        "| cache_reuse | candidate against baseline | 270 of 500 | 32 | 32 | 32 |\n"
+        "| cache_reuse | baseline against itself (A/A) | 270 of 500 | 32 | 32 | 32 |"
     )

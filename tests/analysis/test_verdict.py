@@ -487,7 +487,8 @@ def test_the_documents_shape(tmp_path: Path) -> None:
     assert set(verdict) == {
         "verdict_version", "run", "card", "seed", "revision", "libraries", "verdict", "because", "sentence", "claim",
         "effects", "guards", "evidence", "validity", "blocks", "conditions", "attribution", "summary", "metrics",
-        "steady_state", "latency", "objective_percentiles", "knee", "calibration", "next", "power", "flags",
+        "steady_state", "latency", "objective_percentiles", "knee", "calibration", "next", "power", "flags", "server",
+        "crosscheck",
     }  # fmt: skip
     assert verdict["verdict_version"] == 1
     assert set(verdict["libraries"]) == {"numpy", "scipy", "polars"}

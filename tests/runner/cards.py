@@ -38,7 +38,10 @@ validity: {{schedule_lag_p99: 2 s, client_cpu: 100%, clock_ratio: 20%, {lax}}}
 """
 
 #: what a shared machine cannot keep: the client may be late, starved and wrong by much
-LAX = "loop_lag_p99: 2 s, client_starved: 100%, coalesced_chunks: 100%, client_error: 1 s"
+LAX = (
+    "loop_lag_p99: 2 s, client_starved: 100%, coalesced_chunks: 100%, client_error: 1 s, "
+    "server_latency: {relative: 100%, absolute: 2 s}, littles_law: 100%"
+)
 
 DEFAULTS = {
     "lax": LAX,

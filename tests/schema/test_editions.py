@@ -31,6 +31,9 @@ def test_the_later_keys() -> None:
         ("system", "model", "tokenizer_config"), ("system", "model", "chat_template"),
         ("claim", "population"), ("guards", ANY, "population"),
         ("analysis", "attainment"), ("power", "override"), ("power", "spread", "from"),
+        ("identity", "treatment"),
+        ("method", "swap"), ("method", "aa", "across"), ("method", "aa", "command"),
+        *(("arms", arm, "server", "probe") for arm in ("baseline", "candidate")),
     }  # fmt: skip
     for path in later_keys():
         schema = card_schema()

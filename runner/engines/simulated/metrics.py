@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -27,14 +27,18 @@ LATENCY_BUCKETS = (
     1920.0, 7680.0,
 )  # fmt: skip
 
-#: why a request ended, as vLLM counts it; the word model has no end-of-sequence token, so `stop` stays 0
+ITERATION_BUCKETS = (
+    1.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0,
+)  # fmt: skip
+
+#: why a request ended, as vLLM counts it; the word model has no end-of-sequence token: `stop` is a reply that was cut
 FINISH_REASONS = ("stop", "length", "abort", "error")
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Histogram:
-    """Counts of observations by bucket, and their sum, in seconds."""
+    """Counts of observations by bucket, and their sum; durations in seconds."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
@@ -43,9 +47,12 @@ class Histogram:
 
     def observe(self, nanoseconds: int | float) -> None:
         """Count one duration, given in ns."""
-        seconds = nanoseconds / 1e9
-        self.counts[bisect_left(self.bounds, seconds)] += 1
-        self.total += seconds
+        self.count(nanoseconds / 1e9)
+
+    def count(self, value: float) -> None:
+        """Count one value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
 
     def buckets(self) -> list[tuple[str, float]]:
         """Cumulative counts by upper bound."""
@@ -71,21 +78,32 @@ class EngineMetrics(Collector):
         self.itl = Histogram(TOKEN_BUCKETS)
         self.tpot = Histogram(TOKEN_BUCKETS)
         self.e2e = Histogram(LATENCY_BUCKETS)
+        self.queue = Histogram(LATENCY_BUCKETS)
+        self.prefill = Histogram(LATENCY_BUCKETS)
+        self.decode = Histogram(LATENCY_BUCKETS)
+        self.iteration_tokens = Histogram(ITERATION_BUCKETS)
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
+        # When this process started and what it used, as every server with this library shows.
+        ProcessCollector(registry=self._registry)
 
-    def finish(self, reason: str, arrival_ns: int, sent_ns: list[int]) -> None:
-        """A request ended for that reason; its tokens went out at `sent_ns`."""
+    def finish(self, reason: str, arrival_ns: int, sent_ns: list[int], admitted_ns: int | None = None) -> None:
+        """A request ended for that reason; its tokens went out at `sent_ns`, and it was first run at `admitted_ns`."""
         self.finished[reason] += 1
         if not sent_ns:
             return
         self.ttft.observe(sent_ns[0] - arrival_ns)
         for former, latter in pairwise(sent_ns):
             self.itl.observe(latter - former)
-        if reason == "length":
-            self.e2e.observe(sent_ns[-1] - arrival_ns)
-            if len(sent_ns) > 1:
-                self.tpot.observe((sent_ns[-1] - sent_ns[0]) / (len(sent_ns) - 1))
+        if reason not in ("length", "stop"):
+            return
+        self.e2e.observe(sent_ns[-1] - arrival_ns)
+        self.decode.observe(sent_ns[-1] - sent_ns[0])
+        if admitted_ns is not None:
+            self.queue.observe(admitted_ns - arrival_ns)
+            self.prefill.observe(sent_ns[0] - admitted_ns)
+        if len(sent_ns) > 1:
+            self.tpot.observe((sent_ns[-1] - sent_ns[0]) / (len(sent_ns) - 1))
 
     def text(self) -> bytes:
         """Everything, as `/metrics` shows it."""
@@ -135,6 +153,10 @@ class EngineMetrics(Collector):
             ("inter_token_latency_seconds", "Histogram of inter-token latency in seconds.", self.itl),
             ("request_time_per_output_token_seconds", "Histogram of time per output token, by request.", self.tpot),
             ("e2e_request_latency_seconds", "Histogram of e2e request latency in seconds.", self.e2e),
+            ("request_queue_time_seconds", "Histogram of time spent in WAITING phase for request.", self.queue),
+            ("request_prefill_time_seconds", "Histogram of time spent in PREFILL phase for request.", self.prefill),
+            ("request_decode_time_seconds", "Histogram of time spent in DECODE phase for request.", self.decode),
+            ("iteration_tokens_total", "Histogram of number of tokens per engine_step.", self.iteration_tokens),
         ):
             family = HistogramMetricFamily(f"vllm:{name}", meaning, labels=list(self._labels))
             family.add_metric(list(self._labels.values()), histogram.buckets(), histogram.total)

@@ -1,7 +1,8 @@
 """Declared misbehaviour: what `--misbehave SPEC` makes the engine do wrong, on request and in the open.
 
 SPEC is a comma-separated list (or a JSON object) of the faults below. What is asked for stands in `/server_info`. The
-faults of timing (`cold`, `drift`) are part of the pure model; the others concern the HTTP server.
+faults of timing (`cold`, `drift`) are part of the pure model; the others concern the HTTP server alone (virtual time
+has no replies that could be cut or altered).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ FAULTS: dict[str, tuple[str, str]] = {
     "error_every": ("error_every=5", "every 5th request gets HTTP 500"),
     "stall_every": ("stall_every=5", "every 5th request's reply stops after its first token"),
     "cold": ("cold=10:4", "the first 10 steps cost 4 times as much"),
+    "cut": ("cut=0.5", "every reply ends (finish_reason stop) at half of the length that was asked for"),
+    "alter": ("alter=0.1", "the replies to 10% of all prompts, drawn by their text, hold other tokens"),
     "drift": ("drift=0.01", "steps cost 0.01 (1%) more for each second since the engine's start, linearly"),
 }
 
@@ -38,6 +41,8 @@ class Misbehaviour:
     cold_steps: int = 0
     cold_factor: float = 1.0
     drift_per_s: float = 0.0
+    cut: float = 1.0
+    alter: float = 0.0
 
     def is_ready(self, uptime_ns: int) -> bool:
         """Whether /health answers 200 so long after the engine's start."""
@@ -50,6 +55,14 @@ class Misbehaviour:
     def is_stall(self, number: int) -> bool:
         """Whether the reply to the request with that number (the first is 1) stops after its first token."""
         return self.stall_every > 0 and number % self.stall_every == 0
+
+    def length(self, asked: int) -> int:
+        """How many of the tokens that were asked for are written; at least 1."""
+        return max(1, int(asked * self.cut))
+
+    def is_altered(self, seed: int) -> bool:
+        """Whether the reply to the prompt with that seed (64 bits) holds other tokens than it should."""
+        return seed < self.alter * 2.0**64
 
     def factor(self, step: int, uptime_ns: int) -> float:
         """What the step's cost is multiplied by; `step` counts from 0, `uptime_ns` is its start since the engine's."""
@@ -91,6 +104,11 @@ def _fields(name: str, value: str) -> dict[str, Any]:
         return {"never_ready": True}
     if name == "slow_start":
         return {"slow_start_s": _at_least(float(value), 0.0)}
+    if name in ("cut", "alter"):
+        share = _at_least(float(value), 0.0)
+        if share > 1 or (name == "cut" and not share):
+            raise ValueError(value)
+        return {name: share}
     if name == "drift":
         return {"drift_per_s": _at_least(float(value), 0.0)}
     if name == "cold":

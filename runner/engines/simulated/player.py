@@ -16,10 +16,11 @@ from ...alarm import Alarm
 from .config import EngineConfig
 from .journal import Journal, log_line
 from .metrics import EngineMetrics
+from .misbehave import Misbehaviour
 from .render import Head, StreamRenderer, whole_reply
 from .scheduler import Scheduler
 from .sequence import Request, Step, Timing
-from .tokens import WIDTH, output_seed, output_text, output_token
+from .tokens import ALTERED, WIDTH, output_seed, output_text, output_token
 
 #: exit code of a process that was asked to die
 DIED = 86
@@ -49,12 +50,21 @@ class Reply:
         self.limit = limit
         self.stream = stream
         self.stalls = False
+        self.reason = "length"
         self.closed = False
         self.key = ""
         self.sent_ns: list[int] = []
         self.timing = Timing("", 0, 0)
         self._seed = output_seed(prompt)
         self._renderer = StreamRenderer(head, len(prompt) // WIDTH) if stream else None
+
+    def spoil(self, misbehave: Misbehaviour) -> None:
+        """Cut the reply short or give it other tokens, where that was asked for."""
+        written = misbehave.length(self.limit)
+        if written < self.limit:
+            self.limit, self.reason = written, "stop"
+        if misbehave.is_altered(self._seed):
+            self._seed ^= ALTERED
 
     def render(self, index: int) -> bytes:
         """What to write for the output token of that index; empty if nothing."""
@@ -66,12 +76,13 @@ class Reply:
         token = output_token(self._seed, index)
         start = self._renderer.start() if index == 0 else b""
         if last and not self.stalls:
-            return start + self._renderer.last(token, index, self.timing.cached_tokens)
+            return start + self._renderer.last(token, index, self.timing.cached_tokens, self.reason)
         return start + self._renderer.token(token, index)
 
     def _whole(self) -> bytes:
-        text = output_text(self._seed, self.limit)
-        return whole_reply(self.head, text, len(self.prompt) // WIDTH, self.limit, self.timing.cached_tokens)
+        ids = [output_token(self._seed, index) for index in range(self.limit)]
+        prompt_tokens, cached = len(self.prompt) // WIDTH, self.timing.cached_tokens
+        return whole_reply(self.head, output_text(self._seed, self.limit), prompt_tokens, ids, cached, self.reason)
 
     def log_line(self, outcome: str, cancelled_ns: int | None = None) -> bytes:
         """The reply's line in the engine's log."""
@@ -125,6 +136,7 @@ class Player:
             self.journal.write(log_line(reply.request_id, arrival_ns, outcome="error", prompt_tokens=tokens))
             return False
         reply.stalls = self._misbehave.is_stall(self._number)
+        reply.spoil(self._misbehave)
         reply.timing = self.scheduler.add(Request(reply.key, reply.prompt, reply.limit), arrival_ns)
         self._replies[reply.key] = reply
         if self.step is None:
@@ -140,7 +152,7 @@ class Player:
         reply.closed = True
         self._replies.pop(reply.key, None)
         self.scheduler.cancel(reply.key, now)
-        self.metrics.finish("abort", reply.timing.arrival_ns, reply.sent_ns)
+        self.metrics.finish("abort", reply.timing.arrival_ns, reply.sent_ns, reply.timing.admitted_ns)
         self.journal.write(reply.log_line("stalled" if reply.stalls else "cancelled", now))
 
     def reset_prefix_cache(self) -> bool:
@@ -190,6 +202,7 @@ class Player:
             if len(reply.sent_ns) == 1:
                 self._first_token(reply)
         self.metrics.generation_tokens += len(step.tokens)
+        self.metrics.iteration_tokens.count(step.decodes + step.prefill_tokens)
         for key in step.finished:
             ended = self._replies.get(key)
             if ended is not None and not ended.stalls:
@@ -208,8 +221,8 @@ class Player:
         """Log what has ended, after all that is urgent."""
         ended, self._ended = self._ended, []
         for reply in ended:
-            self.metrics.finish(
-                "length", reply.timing.arrival_ns, reply.sent_ns if reply.stream else reply.timing.token_ns
-            )
+            timing = reply.timing
+            sent_ns = reply.sent_ns if reply.stream else timing.token_ns
+            self.metrics.finish(reply.reason, timing.arrival_ns, sent_ns, timing.admitted_ns)
             self.journal.write(reply.log_line("ok"))
             reply.sink.reply_ended()

@@ -98,9 +98,9 @@ class StreamRenderer:
         used = b',"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}' % numbers
         return b"%x\r\n%b%d%b%b}\n\n\r\n" % (self._size + len(used), self._data, token, self._close, used)
 
-    def last(self, token: int, index: int, cached_tokens: int) -> bytes:
+    def last(self, token: int, index: int, cached_tokens: int, reason: str = "length") -> bytes:
         """The last token, with the reason why it is, the usage if asked for, and the end of the stream."""
-        chunk = self._token_chunk(f" w{token}", "length", token if self._head.token_ids else None)
+        chunk = self._token_chunk(f" w{token}", reason, token if self._head.token_ids else None)
         if self._head.continuous_usage:
             chunk["usage"] = usage(self._prompt_tokens, index + 1)
         if not self._head.include_usage:
@@ -138,9 +138,12 @@ class StreamRenderer:
         return self._chunk([choice])
 
 
-def whole_reply(head: Head, text: str, prompt_tokens: int, output_tokens: int, cached_tokens: int) -> bytes:
-    """The JSON body of a reply that is not streamed."""
-    ended = {"logprobs": None, "finish_reason": "length", "stop_reason": None, "token_ids": None}
+def whole_reply(
+    head: Head, text: str, prompt_tokens: int, ids: list[int], cached_tokens: int, reason: str = "length"
+) -> bytes:
+    """The JSON body of a reply that is not streamed; `ids` are its tokens, shown where they were asked for."""
+    shown = ids if head.token_ids else None
+    ended: dict[str, Any] = {"logprobs": None, "finish_reason": reason, "stop_reason": None, "token_ids": shown}
     echo: dict[str, Any] = {"prompt_logprobs": None, "prompt_token_ids": None}
     if head.chat:
         message: dict[str, Any] = {"role": "assistant", "content": text}
@@ -150,7 +153,7 @@ def whole_reply(head: Head, text: str, prompt_tokens: int, output_tokens: int, c
     else:
         choice = {"index": 0, "text": text} | ended | echo | {"routed_experts": None}
         echo = {}
-    used = usage(prompt_tokens, output_tokens, cached_tokens)
+    used = usage(prompt_tokens, len(ids), cached_tokens)
     used["prompt_tokens_details"] |= {"created_cache_tokens": None, "multimodal_tokens": None}
     reply = {
         "id": head.id,

@@ -196,6 +196,8 @@ class Scheduler:
                 break
             self._waiting.popleft()
             self._running.append(sequence)
+            if sequence.timing.admitted_ns is None:
+                sequence.timing.admitted_ns = self._now
             chunk = min(sequence.target - sequence.computed, budget)
             self.kv.grow(sequence, sequence.computed + chunk)
             self._compute(sequence, chunk, emitting)

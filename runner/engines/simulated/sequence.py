@@ -45,9 +45,10 @@ class Request:
 class Timing:
     """What became of a request, in ns on the clock of the arrivals.
 
-    `cached_tokens`: prompt tokens found in the prefix cache when it was first admitted. `token_ns`: when each output
-    token was there. `finish_ns`: when the last one was there, or None. `preempted`: how often it had to start again.
-    `outcome`: ok or cancelled from the scheduler; error, stalled or refused where the server in front of it says so.
+    `cached_tokens`: prompt tokens found in the prefix cache when it was first admitted, at `admitted_ns`. `token_ns`:
+    when each output token was there. `finish_ns`: when the last one was there, or None. `preempted`: how often it had
+    to start again. `outcome`: ok or cancelled from the scheduler; error, stalled or refused where the server in front
+    of it says so.
     """
 
     request_id: str
@@ -58,6 +59,7 @@ class Timing:
     finish_ns: int | None = None
     preempted: int = 0
     outcome: str = "ok"
+    admitted_ns: int | None = None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ WIDTH = 4
 OUTPUT_FIRST = 10_000
 OUTPUT_COUNT = 20_000
 
+#: turns the seed of an output into that of another one (the fault `alter`)
+ALTERED = 0x5851F42D4C957F2D
+
 _WORD_LIMIT = 2**30
 _NUMBERED = re.compile(r"w(0|[1-9][0-9]{0,9})")
 _MASK = 2**64 - 1

@@ -29,7 +29,7 @@ def samples(engine: Engine) -> dict[tuple[str, str], float]:
     """(metric, its own label) -> value, after a check of the labels that all metrics carry."""
     result: dict[tuple[str, str], float] = {}
     for family in text_string_to_metric_families(engine.http.get("/metrics").text):
-        for sample in family.samples:
+        for sample in (s for s in family.samples if not s.name.startswith("process_")):
             labels = dict(sample.labels)
             assert labels.pop("engine") == "0"
             if sample.name != "vllm:cache_config_info":
@@ -136,7 +136,14 @@ def test_metrics_count_what_happened(start_engine: StartEngine) -> None:
         "vllm:inter_token_latency_seconds_count": 4,
         "vllm:request_time_per_output_token_seconds_count": 2,
         "vllm:e2e_request_latency_seconds_count": 2,
+        "vllm:request_queue_time_seconds_count": 2,
+        "vllm:request_prefill_time_seconds_count": 2,
+        "vllm:request_decode_time_seconds_count": 2,
+        # each request: its prefill and two decode steps, one after the other
+        "vllm:iteration_tokens_total_count": 6,
     }
+    # 40 tokens prefilled, of the second request only the 8 that are not in the cache, and two decodes each
+    assert grown["vllm:iteration_tokens_total_sum", ""] == 40 + 8 + 4
     assert after["vllm:request_success_total", "length"] == 2
     assert after["vllm:num_preemptions_total", ""] == 0
     for gauge in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):

@@ -100,8 +100,8 @@ def test_names_may_hold_anything() -> None:
 
 
 def test_whole_replies() -> None:
-    assert whole_reply(head(), " w1", 3, 1, 2).decode() == WHOLE
-    assert whole_reply(head(chat=True), " w1", 3, 1, 2).decode() == WHOLE_CHAT
+    assert whole_reply(head(), " w1", 3, [1], 2).decode() == WHOLE
+    assert whole_reply(head(chat=True), " w1", 3, [1], 2).decode() == WHOLE_CHAT
 
 
 def test_an_error() -> None:

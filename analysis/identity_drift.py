@@ -1,0 +1,68 @@
+"""What an arm was at first and is no more: in a cell, or in the baseline's second run of A/A blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from .card import AA_ARMS
+from .identity_rows import (
+    ALIKE_AS_MEASURED,
+    ALLOWED,
+    FORBIDDEN,
+    NOT_COMPARABLE,
+    ONE_LIBRARY,
+    Row,
+    accepted_by,
+    measured_alike,
+    of_arm,
+)
+from .leaves import Difference, differences, known, one_sided_library, text, value_of, volatile
+from .read import Bundle
+from .records import Record
+
+
+def second_run(bundle: Bundle, accepted: Iterable[str]) -> Iterator[Row]:
+    """The baseline's second run in A/A blocks is the same system."""
+    first, second = (bundle.identity(arm) for arm in AA_ARMS)
+    if first is not None and second is not None:
+        yield from _drift(first, second, AA_ARMS[1], None, accepted)
+
+
+def cells(bundle: Bundle, accepted: Iterable[str]) -> Iterator[Row]:
+    """Every look at an arm before a cell says what the first one said."""
+    for cell in bundle.cells_looked_at():
+        first, (now, gone) = bundle.identity(cell.arm), bundle.look(cell)
+        if first is None:
+            continue
+        yield from _drift(first, now, cell.arm, cell.cell, accepted)
+        for name in sorted(gone):
+            if known(first.get(name)) and not volatile(first.get(name)):
+                before = text(value_of(name, first[name]))
+                yield of_arm(name, "drift", NOT_COMPARABLE, before, None, cell.arm, cell.cell, "no longer told")
+
+
+def _drift(first: Record, now: Record, arm: str, cell: str | None, accepted: Iterable[str]) -> Iterator[Row]:
+    """What an arm is now and was not at first; only the fields of `now` are looked at."""
+    for name in sorted(now):
+        before, after = first.get(name), now[name]
+        if volatile(before, after) or not (known(before) or known(after)):
+            continue
+        if before is None or not (known(before) and known(after)):
+            told = [text(value_of(name, field)) if field and known(field) else None for field in (before, after)]
+            why = str((after if known(before) else before or {}).get("why") or "not observed at first")
+            yield of_arm(name, "drift", NOT_COMPARABLE, told[0], told[1], arm, cell, why)
+            continue
+        for found in differences(name, value_of(name, before), value_of(name, after)):
+            word, why = _word(found, accepted)
+            yield of_arm(found.name, "drift", word, text(found.before), text(found.after), arm, cell, why)
+
+
+def _word(found: Difference, accepted: Iterable[str]) -> tuple[str, str]:
+    by = accepted_by(found.name, accepted)
+    if by is not None:
+        return ALLOWED, by
+    if one_sided_library(found):
+        return NOT_COMPARABLE, ONE_LIBRARY
+    if measured_alike(found):
+        return ALLOWED, ALIKE_AS_MEASURED
+    return FORBIDDEN, "an arm is one system from its first cell to its last"

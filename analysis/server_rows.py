@@ -1,0 +1,26 @@
+"""What the servers said, and how it fits what the client saw: the rows of verdict.json and inference_baseline.json."""
+
+from __future__ import annotations
+
+from .card import ARMS
+from .cells import Reading, where
+from .crosscheck import crosscheck_rows
+from .records import Record
+from .server_metrics import Told, server
+
+
+def server_rows(reading: Reading) -> Record:
+    """verdict.json's server (of the used cells) and crosscheck (of every cell that was run); none of the two where no
+    cell has anything of its server."""
+    used = reading.used()
+    told = [cell for block in reading.blocks for cell in block.cells if cell is not None]
+    if all(cell.server is None for cell in told):
+        return {}
+    places: dict[tuple[str, int, float], list[Told]] = {}
+    for result in sorted(used, key=lambda result: (ARMS.index(result.cell.arm), result.cell.load_point)):
+        at = (result.cell.arm, result.cell.load_point, result.cell.load)
+        places.setdefault(at, []).append((result.cell.cell, result.server))
+    return {
+        "server": server(places),
+        "crosscheck": crosscheck_rows((where(result.cell), result.compared) for result in told),
+    }

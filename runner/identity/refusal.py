@@ -1,0 +1,51 @@
+"""Before a cell is measured: the pinned analysis says whether the systems are the ones that the card declares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..analysis_process import CellChecks
+from ..attempts import AttemptLog
+from ..plan.blocks import Cell
+from ..progress import Progress
+
+#: a cell of the terminal's table is no wider than this
+_WIDEST = 44
+#: how the line of the log begins that says why such a run ended
+ENDED_BY_IDENTITY = "identity: "
+
+
+class SystemsDifferError(Exception):
+    """A forbidden difference of identity: the run ends, and no spare block helps. Its text says which."""
+
+
+def require_declared_systems(checks: CellChecks, cell: Cell, log: AttemptLog, progress: Progress) -> None:
+    """Ask the pinned analysis about what the identity files show so far. Raises SystemsDifferError where that makes the
+    run invalid, after a line in the log and the table on the terminal."""
+    rows, texts = checks.identity()
+    if not rows:
+        return
+    why = "; ".join(texts)
+    log.append("identity_refused", cell=cell.cell, why=why, fields=sorted({row["field"] for row in rows}))
+    progress.say(f"{cell.cell}: {texts[0]}")
+    for line in table(rows):
+        progress.say(line)
+    progress.say("nothing more is measured: the systems are not the ones that the card declares")
+    raise SystemsDifferError(why)
+
+
+def table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The rows as lines of a table: field, expected, A (the baseline), B (the candidate)."""
+    lines = [["field", "expected", "A: baseline", "B: candidate"]]
+    for row in rows:
+        values = [row["expected"], row["baseline"], row["candidate"]]
+        field = row["field"] if row["cell"] is None else f"{row['field']} ({row['cell']})"
+        lines.append([field, *("" if value is None else _cut(value) for value in values)])
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    return ["  " + "  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines]  # fmt: skip
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
