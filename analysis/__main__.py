@@ -3,6 +3,7 @@
     python -m benchcard.analysis verdict BUNDLE [--out DIR]
     python -m benchcard.analysis compare DAY1 DAY2 --out FILE
     python -m benchcard.analysis check BUNDLE < cell ids, a line each > answers, a line each
+    python -m benchcard.analysis cell BUNDLE CELL > its metrics
     python -m benchcard.analysis pilot BUNDLE [--out DIR]
     python -m benchcard.analysis power < question.json > answer.json
 
@@ -67,6 +68,14 @@ def _check(arguments: argparse.Namespace) -> None:
     serve(read_bundle(arguments.bundle), sys.stdin, sys.stdout)
 
 
+def _cell(arguments: argparse.Namespace) -> None:
+    from . import output
+    from .one_cell import cell_values
+    from .read import read_bundle
+
+    sys.stdout.write(output.text(cell_values(read_bundle(arguments.bundle), arguments.cell)))
+
+
 def _power(_: argparse.Namespace) -> None:
     from . import output
     from .power import answer
@@ -100,6 +109,10 @@ def parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="the validity of single cells: a cell id a line in, JSON a line out")
     check.add_argument("bundle", type=Path)
     check.set_defaults(run=_check)
+    cell = commands.add_parser("cell", help="every metric of one cell, as JSON on stdout")
+    cell.add_argument("bundle", type=Path)
+    cell.add_argument("cell")
+    cell.set_defaults(run=_cell)
     power = commands.add_parser("power", help="what an experiment can detect: JSON on stdin, JSON on stdout")
     power.set_defaults(run=_power)
     return top

@@ -6,6 +6,8 @@ window lies between two looks, however short it is.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -51,9 +53,7 @@ class HostWatch:
 
     def __enter__(self) -> HostWatch:
         self._gpus = self._stack.enter_context(Accelerators())
-        self._files = [(os.open(source.path, os.O_RDONLY), source.parse) for source in self._sources]
-        for descriptor, _ in self._files:
-            self._stack.callback(os.close, descriptor)
+        self._files = list(self._opened())
         self._take()
         self._sampler = self._stack.enter_context(Sampler(self._look, self._every_s, "host"))
         return self
@@ -65,6 +65,13 @@ class HostWatch:
         self._sampler.__exit__(kind, error, trace)
         self._take()
         self._stack.pop_all().close()
+
+    def _opened(self) -> Iterator[tuple[int, Parse]]:
+        for source in self._sources:
+            with contextlib.suppress(OSError):  # gone since it was found
+                descriptor = os.open(source.path, os.O_RDONLY)
+                self._stack.callback(os.close, descriptor)
+                yield descriptor, source.parse
 
     def _take(self) -> None:
         self._looks.append((time.monotonic_ns(), self._look()))
@@ -101,7 +108,13 @@ class HostWatch:
 
 def watch_host(card: dict[str, Any], server: int | None) -> HostWatch:
     """The watch that a card asks for (outputs.telemetry_every; a card of before: every second)."""
-    return HostWatch(server, float(card["outputs"].get("telemetry_every", 1.0)))
+    return HostWatch(server, float(card["outputs"].get("telemetry_every", 1.0)), _here)
+
+
+@functools.cache
+def _here() -> list[Source]:
+    """This machine's sources: what it has does not change while a run lasts."""
+    return sources()
 
 
 def _read(descriptor: int) -> bytes:

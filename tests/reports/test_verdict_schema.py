@@ -26,6 +26,7 @@ from jsonschema import Draft202012Validator
 
 from ..analysis import test_aa, test_gates, test_populations, test_start
 from ..analysis.bundles import ab_card, analyse, build
+from ..analysis.test_host import steady_machine, watched
 from ..analysis.test_verdict import all_fail, gain
 from ..runner.cards import small_card
 
@@ -134,7 +135,7 @@ def virtual(tmp_path_factory: pytest.TempPathFactory) -> Json:
 
 def test_a_virtual_runs_verdict_is_valid_and_has_every_part(virtual: Json) -> None:
     assert errors(virtual) == []
-    assert set(SCHEMA["properties"]) - set(virtual) == {"gates"}
+    assert set(SCHEMA["properties"]) - set(virtual) == {"gates", "telemetry"}
     assert all(virtual[key] for key in ("guards", "aa", "aa_blocks", "latency", "population_effects"))
 
 
@@ -166,6 +167,7 @@ def test_an_unknown_key_in_any_row_is_refused(virtual: Json, tmp_path: Path) -> 
     of_kind = {**virtual, **{key: gated[key] for key in ("gates", "knee", "evidence")}, "next": undecided["next"]}
     of_kind["effects"] = [row for row in ended["effects"] if row["ceiling"]]
     of_kind["population_reversals"] = bundles.populations()["population_reversals"]
+    of_kind["telemetry"] = watched(tmp_path / "watched", ab_card(), steady_machine)["telemetry"]
     assert errors(of_kind) == []
     shapes = {tuple("*" if isinstance(step, int) else step for step in path): path for path in objects(of_kind)}
     assert {shape[0] for shape in shapes if shape} == {

@@ -1,0 +1,1 @@
+"""Another client on the same server: `vllm bench serve` beside ours."""
