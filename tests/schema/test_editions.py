@@ -31,6 +31,11 @@ def test_the_later_keys() -> None:
         ("system", "model", "tokenizer_config"), ("system", "model", "chat_template"),
         ("claim", "population"), ("guards", ANY, "population"),
         ("analysis", "attainment"), ("power", "override"), ("power", "spread", "from"),
+        *(("quality", ANY, key) for key in (
+            "risk", "gate", "prompts", "items", "scorer", "before_token", "excess_over_aa_at_most", "equivalent_within",
+            "may_fall_by", "nonconforming_at_most", "json_schema", "reuse", "output_tokens", "concurrency", "repeats",
+            "within",
+        )),
     }  # fmt: skip
     for path in later_keys():
         schema = card_schema()
