@@ -55,7 +55,6 @@ keys below it:
 
 
 def test_a_page_of_what_is_not_yet_supported() -> None:
-    assert "status:   not yet supported: quality gates" in explain("quality")
     assert "status:   not yet supported: prompts that are not text" in explain("workload.modality")
 
 
