@@ -1,4 +1,4 @@
-"""What speaks of a secret: names of variables, flags and fields, and the look of a value. Pure; standard library only."""
+"""What speaks of a secret: the name of a variable, flag or field, and the look of a value. Pure."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import re
 from functools import lru_cache
 
 #: parts of a name, between - _ and ., that speak of a secret wherever they stand
-_PARTS = frozenset(
-    "apikey secret secrets password passwd passphrase credential credentials auth authorization bearer jwt".split()
-)
+_PARTS = (
+    "apikey", "secret", "secrets", "password", "passwd", "passphrase", "credential", "credentials", "auth",
+    "authorization", "bearer", "jwt",
+)  # fmt: skip
 #: and those that do at the end (max_token_num is a number; pass_config holds none), but for such as 2 and ID
-_LAST = frozenset("key keys token pass pwd pw cred creds cookie cookies pat dsn signature sig".split())
-_AFTER = frozenset("id value string base64 b64 header".split())
+_LAST = (
+    "key", "keys", "token", "pass", "pwd", "pw", "cred", "creds", "cookie", "cookies", "pat", "dsn", "signature", "sig",
+)  # fmt: skip
+_AFTER = ("id", "value", "string", "base64", "b64", "header")
 #: ends of a part that do, as in PGPASSWORD
 _ENDS = ("password", "passwd", "passphrase", "apikey", "accesskey", "secretkey", "privatekey", "secret", "credentials")
 #: names that only look so
-_OPEN = frozenset(("pwd", "oldpwd", "key"))
-#: values that stand for "none needed" where software insists on a key, and words that say nothing
-_PLACEHOLDERS = frozenset(
-    "none null nil empty true false dummy test token key secret password changeme default unset no-key no_key "
-    "not-needed not_needed n/a".split()
-)
+_OPEN = ("pwd", "oldpwd", "key")
+#: what stands for "none needed" where software insists on a key: as words they say nothing
+_PLACEHOLDERS = ("none", "null", "empty", "true", "false", "dummy", "test", "token", "default", "unset")
 #: how tokens of well-known services begin
 _KNOWN = re.compile(
     r"(?<![\w-])(?:sk-[\w-]{16,}|hf_[A-Za-z0-9]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|"

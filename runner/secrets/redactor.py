@@ -13,13 +13,15 @@ from .scrub import MASK, Needles, holds, scrub
 
 _MASK = MASK.decode()
 #: variables (and beginnings of such) that hold settings, which a record may name: their values are no secrets
-OPEN_NAMES = frozenset(
-    "PATH HOME USER LOGNAME SHELL TERM LANG LANGUAGE TZ PWD OLDPWD SHLVL HOSTNAME EDITOR PAGER DISPLAY COLUMNS LINES _ "
-    "LD_LIBRARY_PATH LD_PRELOAD TMPDIR CI DO_NOT_TRACK LS_COLORS".split()
-)
+OPEN_NAMES = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "PWD", "OLDPWD", "SHLVL", "HOSTNAME",
+    "EDITOR", "PAGER", "DISPLAY", "COLUMNS", "LINES", "_", "LD_LIBRARY_PATH", "LD_PRELOAD", "TMPDIR", "CI",
+    "DO_NOT_TRACK", "LS_COLORS",
+)  # fmt: skip
 OPEN_PREFIXES = (
-    "LC_", "XDG_", "VLLM_", "CUDA_", "NCCL_", "OMP_", "MKL_", "KMP_", "OPENBLAS_", "TORCH", "PYTORCH_", "TRITON_", "HIP_",
-    "ROCR_", "NVIDIA_", "PYTHON", "HF_HUB_", "HF_HOME", "TRANSFORMERS_", "TOKENIZERS_", "CONDA_", "VIRTUAL_ENV", "MALLOC_",
+    "LC_", "XDG_", "VLLM_", "CUDA_", "NCCL_", "OMP_", "MKL_", "KMP_", "OPENBLAS_", "TORCH", "PYTORCH_", "TRITON_",
+    "HIP_", "ROCR_", "NVIDIA_", "PYTHON", "HF_HUB_", "HF_HOME", "TRANSFORMERS_", "TOKENIZERS_", "CONDA_",
+    "VIRTUAL_ENV", "MALLOC_",
 )  # fmt: skip
 
 

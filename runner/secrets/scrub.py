@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from .names import is_strong, speaks_of_secret
@@ -51,12 +51,10 @@ class Needles:
 
     def as_json(self) -> dict[str, Any]:
         """As JSON can hold it; for a pipe, never for a file."""
-        held = asdict(self)
-        held["named"] = list(self.named.items())
-        return {
-            k: [[_text(x) for x in item] if isinstance(item, tuple) else _text(item) for item in v]
-            for k, v in held.items()
-        }
+        held: dict[str, Any] = {name: list(map(_text, getattr(self, name))) for name in ("folded", "exact", "words")}
+        for name, pairs in (("named", self.named.items()), ("shorten", self.shorten)):
+            held[name] = [(_text(a), _text(b)) for a, b in pairs]
+        return held
 
     @classmethod
     def from_json(cls, held: dict[str, Any]) -> Needles:
@@ -102,8 +100,7 @@ def _known(data: bytes, needles: Needles, free: bool) -> Iterator[Span]:
     for needle in needles.exact:
         for start, stop in _places(data, needle):
             before, after = _BASE64_BEFORE.search(data, max(0, start - 400), start), _BASE64_AFTER.match(data, stop)
-            assert before is not None and after is not None
-            yield before.start(), after.end()
+            yield (before.start() if before else start), (after.end() if after else stop)
     for needle in needles.words if free else ():
         for start, stop in _places(lowered, needle):
             if not _wordlike(data[max(0, start - 1) : start]) and not _wordlike(data[stop : stop + 1]):
@@ -126,13 +123,10 @@ def _by_place(data: bytes, needles: Needles) -> Iterator[Span]:
         at = 0
         while (match := pattern.search(data, at)) is not None:
             at, start = match.end(1), match.start(2)
-            value = needles.named.get(match[1])
-            if (
-                value
-                and data.startswith(value, start)
-                and not _wordlike(data[start + len(value) : start + len(value) + 1])
-            ):
-                yield start, start + len(value)
+            value = needles.named.get(match[1], b"")
+            end = start + len(value)
+            if value and data.startswith(value, start) and not _wordlike(data[end : end + 1]):
+                yield start, end
             elif speaks_of_secret(match[1].decode()) and _strong(match[2]):
                 yield match.span(2)
     for match in _SCHEME.finditer(data):
