@@ -82,7 +82,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except BenchcardError as error:
-        click.echo(f"error: {error}" if str(error) else f"error: {type(error).__name__}", err=True)
+        click.echo(f"error: {_told(error)}" if str(error) else f"error: {type(error).__name__}", err=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
@@ -97,14 +97,21 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _told(error: Exception | str) -> str:
+    """An error's text without secrets: the second net, under those where it was made."""
+    from ..secrets import redactor
+
+    return redactor().text(str(error))
+
+
 def _bug(error: Exception) -> None:
     import tempfile
     import traceback
 
     with tempfile.NamedTemporaryFile("w", prefix="benchcard-bug-", suffix=".txt", delete=False) as file:
-        traceback.print_exc(file=file)
+        file.write(_told("".join(traceback.format_exception(error))))
     click.echo(
-        f"error: a bug in benchcard: {type(error).__name__}: {error}\n"
+        f"error: a bug in benchcard: {type(error).__name__}: {_told(error)}\n"
         f"The details are in {file.name}; please report them.",
         err=True,
     )

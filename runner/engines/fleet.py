@@ -11,7 +11,7 @@ from typing import Any
 from ...schema.errors import SystemUnderTestError
 from ..client.wire import Target
 from ..plan.blocks import Cell, arms_run, declared_arm
-from ..secrets import read_key
+from ..secrets import read_key, redactor
 from .launch import HOST, is_cold_start, launch, local_argv, model_name, requested_port
 from .probe import Endpoint, Probe
 from .process import ServerProcess, free_port, port_in_use
@@ -146,7 +146,7 @@ class Fleet:
             arm=arm,
             block=block,
             pid=process.pid,
-            argv=local_argv(spec.argv),
+            argv=redactor().argv(local_argv(spec.argv)),
             model=model_name(self._card),
         )
         target = Target(HOST, port, False, "/v1")

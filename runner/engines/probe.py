@@ -11,6 +11,7 @@ import httpx
 
 from ...schema.digest import canonical_json
 from ...schema.errors import SystemUnderTestError
+from ..secrets import redactor
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ _GENERATE_WITHIN_S = 600.0
 
 
 class Probe:
-    """A short-lived client for one server."""
+    """A short-lived client for one server. Whatever it hands on of an answer is without secrets."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -53,7 +54,7 @@ class Probe:
         """A JSON document, or None where the server has none."""
         try:
             reply = self._http.get(url)
-            return reply.json() if reply.status_code == 200 else None
+            return redactor().value(reply.json()) if reply.status_code == 200 else None
         except (httpx.HTTPError, ValueError):
             return None
 
@@ -67,7 +68,7 @@ class Probe:
         if reply.status_code in (401, 403):
             raise SystemUnderTestError(f"{url}: HTTP {reply.status_code}; the server refused the key, or wants one")
         try:
-            models = reply.json()["data"]
+            models = redactor().value(reply.json()["data"])
             return [model for model in models if isinstance(model, dict)]
         except (ValueError, KeyError, TypeError):
             raise SystemUnderTestError(
@@ -142,10 +143,16 @@ class Probe:
             families = list(text_string_to_metric_families(reply.text))
         except (httpx.HTTPError, ValueError):
             return []
-        return [
+        rows = [
             (sample.name, canonical_json(sample.labels).decode(), float(sample.value))
             for family in families
             for sample in family.samples
+        ]
+        if not redactor().holds_secret(reply.text):
+            return rows
+        clean = redactor().value
+        return [
+            (clean(name), canonical_json(clean(json.loads(labels))).decode(), value) for name, labels, value in rows
         ]
 
     def cache_config(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from ...schema.errors import SystemUnderTestError
 from ..engines.launch import arm_flags, local_argv, model_name
 from ..engines.probe import Probe
 from ..plan.blocks import declared_arm
-from ..secrets import redact_env
+from ..secrets import redact_env, redactor
 
 Field = dict[str, Any]
 
@@ -72,7 +72,7 @@ def identify(
         fields["process.argv"] = unknown("the server is not started by this run")
         fields["server.url"] = declared(probe.endpoint.url)
     else:
-        fields["process.argv"] = observed(_without_volatile(local_argv(argv)))
+        fields["process.argv"] = observed(redactor().argv(_without_volatile(local_argv(argv))))
         fields["process.env"] = observed(redact_env(env))
         fields["host.same_as_client"] = observed(True)
     for name in STEADY:

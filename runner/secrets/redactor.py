@@ -106,12 +106,6 @@ class Redactor:
         """Whether a secret that cannot be ordinary text stands in it, in whatever form."""
         return holds(_raw(text), self.needles)
 
-    def tail(self, data: bytes, cut: bool) -> str:
-        """The end of a file, as text without secrets. `cut`: it began before `data`, perhaps within a secret."""
-        if cut:
-            data = data[data.find(b"\n") + 1 :] if b"\n" in data[:-1] else b"[the beginning of a long line is left out]"
-        return scrub(data, self.needles).decode("utf-8", "replace")
-
 
 def environment_secrets(environ: Mapping[str, str], public: str = "") -> tuple[set[str], dict[str, str]]:
     """(secrets, named values) of an environment, for Redactor. `public`: what everybody may read, such as the card: a
