@@ -2,13 +2,13 @@
 
     python -P -m … STATUS_FD GRACE_SECONDS COMMAND…
 
-The first line of its standard input says what secrets there are (Needles as JSON); what the server writes passes
-through it, and is on disk without them at any moment, however the run ends. It starts the command in a session of its own and watches its standard input, the other end of which the runner holds.
-When that closes, because the runner closed it or because the runner died in whatever way, the guard ends the server:
-SIGTERM to its group, SIGKILL after the grace, and then to every process that the server left behind (orphans become
-the guard's children, since it is their subreaper). Should the guard itself be killed, the kernel kills the server.
-Lines on STATUS_FD: `pid N T` (T: ns of the monotonic clock just before the launch), then `exit CODE`. Of ours it
-imports only what scrubs, so that it starts at once.
+The first line of its standard input says what secrets there are (Needles as JSON). What the server writes passes
+through the guard and is on disk without them at any moment, however the run ends. It starts the command in a session of
+its own and watches its standard input, the other end of which the runner holds. When that closes, because the runner
+closed it or because the runner died in whatever way, the guard ends the server: SIGTERM to its group, SIGKILL after the
+grace, and then to every process that the server left behind (orphans become the guard's children, since it is their
+subreaper). Should the guard itself be killed, the kernel kills the server. Lines on STATUS_FD: `pid N T` (T: ns of the
+monotonic clock just before the launch), then `exit CODE`. Of ours it imports only what scrubs, so that it starts soon.
 """
 
 from __future__ import annotations

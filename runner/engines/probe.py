@@ -151,9 +151,7 @@ class Probe:
         if not redactor().holds_secret(reply.text):
             return rows
         clean = redactor().value
-        return [
-            (clean(name), canonical_json(clean(json.loads(labels))).decode(), value) for name, labels, value in rows
-        ]
+        return [(clean(name), canonical_json(clean(json.loads(text))).decode(), value) for name, text, value in rows]
 
     def cache_config(self) -> dict[str, str]:
         """The labels of vLLM's cache_config_info: every cache setting of the running server."""

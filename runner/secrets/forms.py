@@ -16,7 +16,7 @@ def folded_forms(secret: str) -> set[bytes]:
     text = json.dumps(secret)[1:-1]
     raw = secret.encode("utf-8", "surrogatepass")
     forms = {
-        secret,
+        secret, secret.lower(), secret.upper(),
         quote(secret, safe=""), quote(secret), quote_plus(secret), "".join(f"%{byte:02x}" for byte in raw),
         text, json.dumps(secret, ensure_ascii=False)[1:-1], text.replace("/", "\\/"), json.dumps(text)[1:-1],
         html.escape(secret), html.escape(secret).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from urllib.parse import unquote
 
 #: parts of a name, between - _ and ., that speak of a secret wherever they stand
 _PARTS = (
@@ -74,6 +75,7 @@ def looks_secret(value: str) -> bool:
 def inner_secrets(value: str) -> set[str]:
     """The secrets within a longer value: `http://user:PASSWORD@host`, `…?api_key=KEY`, `authorization=Bearer KEY`."""
     found = {part for match in _IN_URL.finditer(value) for part in (match[2], match[3]) if part}
+    found |= set(map(unquote, found))
     for match in _ASSIGNED.finditer(value):
         name, held = (match[1], match[2]) if match[1] else (match[3], match[4])
         if speaks_of_secret(name) and held.lower() not in ("bearer", "basic"):
