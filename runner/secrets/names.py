@@ -72,6 +72,12 @@ def looks_secret(value: str) -> bool:
     return len(value) >= _WORD and mixed and re.fullmatch(r"[^\s/\\:,;]+", value) is not None
 
 
+def may_be_secret(value: str) -> bool:
+    """Whether a value of a variable that nobody knows is better not shown in a log, where it stands as a word of its
+    own: 8 characters or more in one piece; no number, version, path or address."""
+    return len(value) >= _STRONG and re.fullmatch(r"(?!v?[\d.]+(\.|$))[^\s/:]+", value) is not None
+
+
 def inner_secrets(value: str) -> set[str]:
     """The secrets within a longer value: `http://user:PASSWORD@host`, `…?api_key=KEY`, `authorization=Bearer KEY`."""
     found = {part for match in _IN_URL.finditer(value) for part in (match[2], match[3]) if part}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from .forms import exact_forms, folded_forms
-from .names import inner_secrets, is_strong, is_word, looks_secret, speaks_of_secret
+from .names import inner_secrets, is_strong, is_word, looks_secret, may_be_secret, speaks_of_secret
 from .scrub import MASK, Needles, holds, scrub
 
 _MASK = MASK.decode()
@@ -35,8 +35,8 @@ class Redactor:
 
     `secrets`: values known to be secret. One that could be ordinary text (short, a number, a plain word) is taken out
     of free text only, as a word of its own, and wherever it follows a name or a scheme. `named`: variables of the
-    environment whose values are masked where they follow the variable's name. `shorten`: paths, and how they are
-    written.
+    environment whose values are masked where they follow the variable's name, and in free text as words of their own.
+    `shorten`: paths, and how they are written.
     """
 
     def __init__(
@@ -47,12 +47,13 @@ class Redactor:
     ) -> None:
         self.secrets = frozenset(part for secret in secrets for part in _parts(secret))
         strong = sorted(filter(is_strong, self.secrets), key=len, reverse=True)
-        weak = sorted(secret for secret in self.secrets - set(strong) if is_word(secret))
-        bearers = {b"bearer " + secret.lower().encode() for secret in self.secrets}
+        weak = {secret for secret in self.secrets - set(strong) if is_word(secret)}
+        weak |= {held for name, held in (named or {}).items() if may_be_secret(held)}
+        bearers = {b"bearer " + secret.lower().encode() for secret in self.secrets - set(strong)}
         self.needles = Needles(
             folded=tuple(sorted({form for secret in strong for form in folded_forms(secret)} | bearers)),
             exact=tuple(sorted({form for secret in strong for form in exact_forms(secret)})),
-            words=tuple(secret.lower().encode() for secret in weak),
+            words=tuple(sorted(_raw(secret.lower()) for secret in weak)),
             named={_raw(name): _raw(value) for name, value in (named or {}).items() if value},
             shorten=tuple((_raw(long), _raw(short)) for long, short in shorten),
         )
