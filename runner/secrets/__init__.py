@@ -9,16 +9,22 @@ net.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ...schema.digest import canonical_json
 from ...schema.errors import InputError
-from .redactor import Redactor, environment_secrets, is_open
+from .names import names_a_secret
+from .redactor import MASK_TEXT, Redactor, environment_secrets, is_open
 
-__all__ = ["Redactor", "is_open", "learn", "log_redactor", "open_card", "read_key", "redact", "redact_env", "redactor"]
+__all__ = [
+    "MASK", "Redactor", "is_open", "known_keys", "learn", "log_redactor", "mask_values", "names_a_secret", "open_card",
+    "read_key", "redact", "redact_env", "redactor",
+]  # fmt: skip
 
+#: in place of a secret
+MASK = MASK_TEXT
 _learnt: set[str] = set()
 _public: list[str] = [""]
 _made: list[Redactor] = []
@@ -90,6 +96,18 @@ def read_key(source: dict[str, str] | None) -> str | None:
         raise InputError("api_key: the key is not one line of printable characters, so no header can hold it")
     learn(key)
     return key
+
+
+def known_keys() -> frozenset[str]:
+    """The keys that this process has read and that can be told from ordinary text."""
+    return frozenset(key for key in _learnt if len(key) > 3)
+
+
+def mask_values(text: str, secrets: Iterable[str]) -> str:
+    """The text without these secrets, without this process's, and without the user and password of a URL."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return str(redactor().value(text))
 
 
 def redact(text: str | None, secrets: list[str]) -> str | None:

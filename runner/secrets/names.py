@@ -87,3 +87,17 @@ def inner_secrets(value: str) -> set[str]:
         if speaks_of_secret(name) and held.lower() not in ("bearer", "basic"):
             found.add(held)
     return found | {match[1] for match in _SCHEME.finditer(value)} | set(_KNOWN.findall(value))
+
+
+_SPEAKING = re.compile(
+    r"(KEYS?|TOKENS?|SECRETS?|PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH|AUTHORIZATION|BEARER|COOKIES?)$"
+)
+
+
+def names_a_secret(name: str, value: str = "") -> bool:
+    """Whether a name (of a variable, an option, a setting) speaks of a secret, seen more strictly: also `block_keys` or
+    `max_tokens`, but for a number. A number is none under max_tokens or token_threshold; under hf_token it is."""
+    words = re.split(r"[^A-Z0-9]+", name.upper())
+    speaking = [word for word in words if _SPEAKING.search(word)]
+    counts = all(word.endswith("TOKENS") or (word.endswith("TOKEN") and word != words[-1]) for word in speaking)
+    return bool(speaking) and not (counts and re.fullmatch(r"-?[\d.]+", value))

@@ -11,7 +11,7 @@ from .forms import exact_forms, folded_forms
 from .names import inner_secrets, is_strong, is_word, looks_secret, may_be_secret, speaks_of_secret
 from .scrub import MASK, Needles, holds, scrub
 
-_MASK = MASK.decode()
+MASK_TEXT = MASK.decode()
 #: variables (and beginnings of such) that hold settings, which a record may name: their values are no secrets
 OPEN_NAMES = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "PWD", "OLDPWD", "SHLVL", "HOSTNAME",
@@ -79,15 +79,15 @@ class Redactor:
     def _held(self, key: Any, held: Any) -> Any:
         if isinstance(key, str) and speaks_of_secret(key):
             if isinstance(held, str) and held:
-                return _MASK
+                return MASK_TEXT
             if isinstance(held, list | tuple):
-                return [_MASK if isinstance(item, str) and item else self.value(item) for item in held]
+                return [MASK_TEXT if isinstance(item, str) and item else self.value(item) for item in held]
         return self.value(held)
 
     def env(self, env: Mapping[str, Any]) -> dict[str, str]:
         """Environment variables without secrets: the values of names that speak of one, and secrets within others."""
         return {
-            name: _MASK if speaks_of_secret(name) and str(held) else str(self.value(str(held)))
+            name: MASK_TEXT if speaks_of_secret(name) and str(held) else str(self.value(str(held)))
             for name, held in env.items()
         }
 
@@ -98,8 +98,8 @@ class Redactor:
         for part in argv:
             name, equals, _ = part.partition("=")
             speaks = part.startswith("-") and speaks_of_secret(name)
-            masked = f"{name}={_MASK}" if speaks and equals else self.value(part)
-            out.append(_MASK if hide and not part.startswith("--") else masked)
+            masked = f"{name}={MASK_TEXT}" if speaks and equals else self.value(part)
+            out.append(MASK_TEXT if hide and not part.startswith("--") else masked)
             hide = speaks and not equals
         return out
 
