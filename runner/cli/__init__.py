@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Execute a card, analyse, render; or resume a run."),
     "report": ("report", "Analyse and render a run again."),
     "verdict": ("verdict", "Print a run's verdict."),
+    "identity": ("identity", "Print what each arm was, or what it takes to build the same systems."),
     "reproduce": ("reproduce", "Run a card again with a fresh seed and compare the two days."),
     "audit": ("audit", "Recompute a run from its raw events; name what cannot be trusted."),
     "calibrate": ("calibrate", "Measure the client on this machine; write its certificate."),
