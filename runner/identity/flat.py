@@ -8,8 +8,9 @@ from typing import Any
 Fields = Mapping[str, Mapping[str, Any]]
 Identities = Mapping[str, Fields]
 
-#: where a leaf is not
+#: where a leaf is not, and where nobody told the fact
 ABSENT = "(absent)"
+UNKNOWN = "(unknown)"
 
 
 def leaves(name: str, value: Any) -> dict[str, Any]:
@@ -44,12 +45,20 @@ def differences(arms: Identities) -> list[dict[str, Any]]:
         fields = {arm: fields.get(name) for arm, fields in arms.items()}
         if any(field is not None and field.get("volatile") for field in fields.values()):
             continue
-        flat = {arm: leaves(name, field["value"]) if field is not None else {} for arm, field in fields.items()}
+        flat = {arm: _told(name, field) for arm, field in fields.items()}
         for leaf in dict.fromkeys(leaf for one in flat.values() for leaf in one):
             values = {arm: one.get(leaf, ABSENT) for arm, one in flat.items()}
-            if any(value != next(iter(values.values())) for value in values.values()):
+            # Unknown here and not looked at there is no difference that anybody saw.
+            seen = any(value not in (ABSENT, UNKNOWN) for value in values.values())
+            if seen and any(value != next(iter(values.values())) for value in values.values()):
                 rows.append({"field": leaf, "values": values})
     return rows
+
+
+def _told(name: str, field: Mapping[str, Any] | None) -> dict[str, Any]:
+    if field is None:
+        return {}
+    return {name: UNKNOWN} if field.get("source") == "unknown" else leaves(name, field["value"])
 
 
 def unknowns(arms: Identities) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def requirements(packages: Mapping[str, Mapping[str, Any]]) -> str:
     if not packages:
         return ""
     lines = [
-        "# Every line is pinned by its version only. RECORD: the SHA-256 of the list of installed files and their digests,",
+        "# Every line is pinned by its version only. RECORD: the SHA-256 of the list of the files that were installed,",
         "# to compare with an environment once it is built; it is not the hash of an archive, and pip cannot check it.",
     ]
     for name, entry in packages.items():
@@ -129,7 +129,7 @@ def _by_flag(words: list[str]) -> list[str]:
     """A line for each flag with its values."""
     lines = [words[0]]
     for word in words[1:]:
-        if word.startswith("--"):
+        if word.startswith(("--", "'--")):
             lines.append(word)
         else:
             lines[-1] += f" {word}"

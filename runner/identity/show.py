@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -96,11 +97,9 @@ def _entries(name: str, field: Mapping[str, Any]) -> list[tuple[str, ...]]:
     value, source = field["value"], str(field["source"]) + (", volatile" if field.get("volatile") else "")
     if isinstance(value, Mapping) and 0 < len(value) <= _FEW:
         return [(f"{name}.{key}", _short(inner), source) for key, inner in value.items()]
-    if isinstance(value, list) and len(json.dumps(value)) > _WIDE and all(isinstance(item, str) for item in value):
-        return [
-            (name if number == 0 else "", line, source if number == 0 else "")
-            for number, line in enumerate(_wrapped(value))
-        ]
+    if _is_words(value) and value:
+        lines = enumerate(_wrapped(list(map(shlex.quote, value))))
+        return [(name if number == 0 else "", line, source if number == 0 else "") for number, line in lines]
     return [(name, _short(value), source)]
 
 

@@ -13,7 +13,7 @@ import urllib.parse
 
 def main() -> None:
     for name, value in os.environ.items():
-        if "CANARY" in value.upper():
+        if "CANARY" in value.upper() or name == "SHORT_KEY":
             print(f"{name}={value}")
             print(json.dumps({name: value, "again": value}), repr({name: value}), repr(value.encode()), file=sys.stderr)
             print(urllib.parse.quote(value, safe=""), value.encode().hex())
