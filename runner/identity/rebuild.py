@@ -124,6 +124,11 @@ def _packages(fields: Fields) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _stated(value: Any) -> Any:
+    """A fact of the card; None where it says `unknown`."""
+    return None if isinstance(value, Mapping) and set(value) == {"unknown"} else value
+
+
 def _model(fields: Fields) -> dict[str, Any]:
     """Names and digests. `files`: {file name: hex digest} of what lies in the model's folder."""
     weights = value_of(fields, "model.weights_sha256")
@@ -140,7 +145,7 @@ def _model(fields: Fields) -> dict[str, Any]:
     return {
         "name": value_of(fields, "model.name"),
         "path": value_of(fields, "model.path"),
-        "precision": value_of(fields, "model.precision"),
+        "precision": _stated(value_of(fields, "model.precision")),
         "context_limit": value_of(fields, "model.context_limit"),
         "weights_sha256": weights if isinstance(weights, str) else None,
         **{name: value_of(fields, f"model.{name}") for name in digests},
