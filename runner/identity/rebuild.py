@@ -38,10 +38,10 @@ def rebuild(run: str, card: Mapping[str, Any], card_digest: str, arms: Identitie
 
 
 def _card_files(value: Any) -> Iterator[tuple[str, str]]:
-    """(path on the card, digest) of each file that a card names; the bundle keeps it under inputs/."""
+    """(name on the card, digest) of each file that a card names; the bundle keeps it under inputs/."""
     if isinstance(value, Mapping):
-        if isinstance(value.get("sha256"), str) and isinstance(value.get("path", value.get("file")), str):
-            yield str(value.get("path", value.get("file"))), value["sha256"]
+        if {"name", "sha256", "bytes"} <= value.keys():
+            yield str(value["name"]), str(value["sha256"])
         for inner in value.values():
             yield from _card_files(inner)
     elif isinstance(value, list):

@@ -144,7 +144,7 @@ def test_the_files() -> None:
 
 
 def test_the_text() -> None:
-    card = {"requests": {"file": {"path": "a.jsonl", "sha256": "sha256:7"}}}
+    card = {"requests": {"file": {"name": "a.jsonl", "sha256": "sha256:7", "bytes": 3}}}
     text = rebuild_text(rebuild("r", card, "sha256:c", {"baseline": ARMS["baseline"]}))
     head = f"""\
 rebuild of r
