@@ -8,7 +8,7 @@ from typing import Any
 from .defaults import Filled
 from .errors import Problem
 from .node import Node
-from .phrase import KeyPath, is_secret_name
+from .phrase import KeyPath, holds_secret, is_secret_name, is_secret_text
 from .resolve import flags
 
 #: flags that the runner sets itself, and the key of the card that says what they should be
@@ -79,6 +79,24 @@ def _no_secret_in_command(filled: Filled) -> Iterator[Problem]:
             )
 
 
+def _no_secret_in_text(filled: Filled) -> Iterator[Problem]:
+    """Not in the value of a harmless variable either, nor in a command, a fact, or a question."""
+    for path, node in _texts(filled.root, ()):
+        if is_secret_text(str(node.value)) and not holds_secret(path) and path[-1:] not in (("url",), ("metrics",)):
+            found = "a text with a password or a key in it, which is not shown"
+            hint = "what a server needs it inherits from the environment that starts benchcard"
+            yield filled.problem(path, found, "no secret on a card", hint)
+
+
+def _texts(node: Node, path: KeyPath) -> Iterator[tuple[KeyPath, Node]]:
+    for name, below in node.mapping.items():
+        yield from _texts(below, (*path, name))
+    for index, below in enumerate(node.items):
+        yield from _texts(below, (*path, index))
+    if isinstance(node.value, str):
+        yield path, node
+
+
 def _as_started(found: dict[str, Any]) -> dict[str, str]:
     """Flags as the command line has them: 32 and "32" are one flag, and another port is no treatment."""
     return {
@@ -141,6 +159,7 @@ SYSTEM_RULES = (
     _flags_are_spelt_right,
     _no_secret_in_environment,
     _no_secret_in_command,
+    _no_secret_in_text,
     _treatment_is_declared,
     _model_is_named,
     _servers_are_named,

@@ -15,6 +15,7 @@ from ..plan.duration import Duration, plan_duration, require_budget, require_siz
 from ..plan.plan import Plan, make_plan
 from ..plan.stages import Stage, stages
 from ..prospects import prospects
+from ..secrets import open_card
 from .prospects_text import prospect_lines, require_answerable
 from .quality_text import quality_as_json, quality_lines
 from .warn import show_warnings, warnings_as_json
@@ -27,6 +28,7 @@ from .warn import show_warnings, warnings_as_json
 def command(path: Path, as_json: bool, seed: int | None) -> None:
     """Print the plan of a card."""
     card = load_card(path, installed_revision=installed_revision())
+    open_card(card.resolved, card.standalone)
     if not as_json:
         show_warnings(card)
     require_size(card.resolved)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from ...schema.errors import SystemUnderTestError
 from ..client.wire import Target
 from ..plan.blocks import Cell, arms_run, declared_arm
-from ..secrets import read_key
+from ..secrets import read_key, redactor
 from .launch import HOST, is_cold_start, launch, local_argv, model_name, requested_port
 from .listener import older_listener
 from .probe import Endpoint, Probe
@@ -171,7 +171,7 @@ class Fleet:
             arm=arm,
             block=block,
             pid=process.pid,
-            argv=local_argv(spec.argv),
+            argv=redactor().argv(local_argv(spec.argv)),
             model=model_name(self._card),
         )
         target = Target(HOST, port, False, "/v1")

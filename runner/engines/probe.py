@@ -13,6 +13,7 @@ import httpx
 
 from ...schema.digest import canonical_json
 from ...schema.errors import SystemUnderTestError
+from ..secrets import redactor
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ _GENERATE_WITHIN_S = 600.0
 
 
 class Probe:
-    """A short-lived client for one server."""
+    """A short-lived client for one server. Whatever it hands on of an answer is without secrets."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -57,7 +58,7 @@ class Probe:
         """A JSON document, or None where the server has none, or gives none within so many seconds."""
         try:
             reply = self._http.get(url, timeout=within)
-            return reply.json() if reply.status_code == 200 else None
+            return redactor().value(reply.json()) if reply.status_code == 200 else None
         except (httpx.HTTPError, ValueError):
             return None
 
@@ -71,7 +72,7 @@ class Probe:
         if reply.status_code in (401, 403):
             raise SystemUnderTestError(f"{url}: HTTP {reply.status_code}; the server refused the key, or wants one")
         try:
-            models = reply.json()["data"]
+            models = redactor().value(reply.json()["data"])
             return [model for model in models if isinstance(model, dict)]
         except (ValueError, KeyError, TypeError):
             raise SystemUnderTestError(
@@ -151,7 +152,11 @@ class Probe:
             reply = self._http.get(self.endpoint.metrics)
         except httpx.HTTPError:
             return []
-        return parse_metrics(reply.text) if reply.status_code == 200 else []
+        rows = parse_metrics(reply.text) if reply.status_code == 200 else []
+        if not rows or not redactor().holds_secret(reply.text):
+            return rows
+        clean = redactor().value
+        return [(clean(name), canonical_json(clean(json.loads(text))).decode(), value) for name, text, value in rows]
 
     def cache_config(self) -> dict[str, str]:
         """The labels of vLLM's cache_config_info: every cache setting of the running server."""
