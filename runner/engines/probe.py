@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,11 +152,7 @@ class Probe:
             reply = self._http.get(self.endpoint.metrics)
         except httpx.HTTPError:
             return []
-        rows = parse_metrics(reply.text) if reply.status_code == 200 else []
-        if not rows or not redactor().holds_secret(reply.text):
-            return rows
-        clean = redactor().value
-        return [(clean(name), canonical_json(clean(json.loads(text))).decode(), value) for name, text, value in rows]
+        return parse_metrics(reply.text) if reply.status_code == 200 else []
 
     def cache_config(self) -> dict[str, str]:
         """The labels of vLLM's cache_config_info: every cache setting of the running server."""
@@ -167,16 +163,17 @@ class Probe:
 
 
 def parse_metrics(text: str, keep: Container[str] | None = None) -> list[tuple[str, str, float]]:
-    """(name, labels as canonical JSON, value) of every sample on a metrics page, or of those in `keep`; empty where it
-    is none."""
+    """(name, labels as canonical JSON, value) of every sample on a metrics page, or of those in `keep`, without
+    secrets; empty where it is none."""
     from prometheus_client.parser import text_string_to_metric_families
 
     if keep is not None:
         lines = (line for line in text.splitlines() if _NAME.split(line, maxsplit=1)[0] in keep)
         text = "\n".join(lines) + "\n"
+    clean: Callable[[Any], Any] = redactor().value if redactor().holds_secret(text) else lambda value: value
     try:
         return [
-            (sample.name, canonical_json(sample.labels).decode(), float(sample.value))
+            (clean(sample.name), canonical_json(clean(sample.labels)).decode(), float(sample.value))
             for family in text_string_to_metric_families(text)
             for sample in family.samples
         ]
