@@ -21,6 +21,11 @@ _OURS = {
     "log": "",
 }
 _ARMS = ("baseline", "candidate")
+#: commands on a card
+_COMMANDS: tuple[KeyPath, ...] = (
+    ("system", "launch", "command"), ("method", "swap", "command"),
+    ("method", "aa", "command", "before"), ("method", "aa", "command", "after"),
+)  # fmt: skip
 
 
 def _flag_nodes(filled: Filled) -> Iterator[tuple[KeyPath, Node]]:
@@ -65,18 +70,15 @@ def _no_secret_in_environment(filled: Filled) -> Iterator[Problem]:
                 yield filled.problem((*above, "env", name), found, "no secret on a card", hint, at_key=True)
 
 
-def _no_secret_in_command(filled: Filled) -> Iterator[Problem]:
-    words = filled.get("system", "launch", "command") or []
-    for index, word in enumerate(words):
-        name, equals, _ = str(word).lstrip("-").partition("=")
-        if str(word).startswith("-") and is_secret_name(name) and (equals or index + 1 < len(words)):
-            hint = "set it in the environment that starts benchcard"
-            yield filled.problem(
-                ("system", "launch", "command", index),
-                "a secret, which is not shown",
-                "no secret on a card",
-                hint,
-            )
+def _no_secret_in_commands(filled: Filled) -> Iterator[Problem]:
+    for path in _COMMANDS:
+        words = filled.get(*path) or []
+        for index, word in enumerate(words):
+            name, equals, _ = str(word).lstrip("-").partition("=")
+            follows = str(word).startswith("-") and index + 1 < len(words)
+            if is_secret_name(name) and (equals or follows) and not is_secret_text(str(word)):
+                hint = "set it in the environment that starts benchcard"
+                yield filled.problem((*path, index), "a secret, which is not shown", "no secret on a card", hint)
 
 
 def _no_secret_in_text(filled: Filled) -> Iterator[Problem]:
@@ -158,7 +160,7 @@ def _idle_has_meaning(filled: Filled) -> Iterator[Problem]:
 SYSTEM_RULES = (
     _flags_are_spelt_right,
     _no_secret_in_environment,
-    _no_secret_in_command,
+    _no_secret_in_commands,
     _no_secret_in_text,
     _treatment_is_declared,
     _model_is_named,
