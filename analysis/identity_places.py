@@ -3,8 +3,6 @@ configuration with them, and leave node, accelerators and address behind."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from .card import AA_ARMS, ARMS
 from .read import Bundle
 from .records import Record
@@ -35,34 +33,40 @@ def expected_look(bundle: Bundle, arm: str, cell: str | None) -> Record | None:
     return kept | {name: field for name, field in there.items() if of_a_place(name)}
 
 
+def _across(bundle: Bundle) -> bool:
+    return bool((bundle.card["method"].get("aa") or {}).get("across"))
+
+
 def _moving(bundle: Bundle) -> bool:
-    method = bundle.card["method"]
-    return bool(method.get("swap") or (method.get("aa") or {}).get("across"))
+    return bool(bundle.card["method"].get("swap")) or _across(bundle)
 
 
 def _place(bundle: Bundle, arm: str, cell: str) -> str:
     """The arm whose server a cell's arm was asked at."""
-    if arm == AA_ARMS[1] and bundle.card["method"]["aa"].get("across"):
+    if arm == AA_ARMS[1] and _across(bundle):
         return ARMS[1]
     home = ARMS[0] if arm == AA_ARMS[1] else arm
-    return _OTHER[home] if cell in _after_swap(bundle.log) else home
+    return _OTHER[home] if _moved(bundle, cell) else home
 
 
 def _first_place(bundle: Bundle, arm: str) -> str:
     """The same, when the arm was first looked at: before the log's line on it."""
-    if arm == AA_ARMS[1] and not bundle.card["method"]["aa"].get("across"):
-        return _OTHER[ARMS[0]] if arm in _after_swap(bundle.log) else ARMS[0]
+    if arm == AA_ARMS[1] and not _across(bundle):
+        return _OTHER[ARMS[0]] if _moved(bundle, arm) else ARMS[0]
     return ARMS[1] if arm == AA_ARMS[1] else arm
 
 
-@lru_cache(maxsize=4)
-def _names_after_swap(lines: tuple[tuple[str, str], ...]) -> frozenset[str]:
-    kinds = [kind for kind, _ in lines]
-    at = kinds.index("swapped") if "swapped" in kinds else len(lines)
-    return frozenset(name for _, name in lines[at:])
+def _moved(bundle: Bundle, name: str) -> bool:
+    """Whether the arms had exchanged places when a cell was started (or is about to be), or an arm first looked at."""
+    before = _names_before_swap(bundle.log)
+    return before is not None and name not in before
 
 
-def _after_swap(log: tuple[Record, ...]) -> frozenset[str]:
-    """Cells that were started, and arms that were first looked at, after the arms exchanged places. (An arm's line
-    stands right before that of the swap, where both came of one look.)"""
-    return _names_after_swap(tuple((str(x.get("kind")), str(x.get("cell") or x.get("arm") or "")) for x in log))
+def _names_before_swap(log: tuple[Record, ...]) -> frozenset[str] | None:
+    """The cells that were started and the arms that were looked at before the arms exchanged places; None where they
+    did not."""
+    kinds = [line.get("kind") for line in log]
+    if "swapped" not in kinds:
+        return None
+    lines = (line for line in log[: kinds.index("swapped")] if line.get("kind") in ("cell_started", "identity"))
+    return frozenset(str(line.get("cell") or line.get("arm")) for line in lines)

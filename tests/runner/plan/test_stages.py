@@ -79,9 +79,10 @@ class Log:
     """What an audit's check of the order asks."""
 
     def __init__(self, plan: Plan, cells: list[str], replaced: list[dict[str, Any]]) -> None:
-        self.plan = plan
+        self.plan, self.card = plan, plan.card
         self._lines = {
-            "cell_started": [{"kind": "cell_started", "cell": cell} for cell in cells],
+            "cell_started": [{"seq": 9 + n, "kind": "cell_started", "cell": cell} for n, cell in enumerate(cells)],
+            "swapped": [{"seq": 1, "kind": "swapped"}],
             "block_replaced": [{"kind": "block_replaced", **line} for line in replaced],
             "run_ended": [{"kind": "run_ended", "why": "complete"}],
         }
