@@ -273,8 +273,8 @@ def test_what_plan_says(tmp_path: Path) -> None:
         "asked: baseline, candidate\n"
         "  task_metric (answers): 40 prompts of items.jsonl, 8 at a time, 256 output tokens; asked: baseline, "
         "candidate\n"
-        # 7 gates asked: 20 s and a timeout of 2 s each
-        "  at the worst 2 min 34 s together (`within` of each gate in each pass); server starts come on top\n"
+        # 7 gates asked: 20 s and a timeout of 20 s each
+        "  at the worst 4 min 40 s together (`within` of each gate in each pass); server starts come on top\n"
     ) in text
 
 
