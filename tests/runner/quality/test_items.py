@@ -55,7 +55,7 @@ def test_prompts_that_do_not_fit_are_refused_when_planned(tmp_path: Path) -> Non
 
 
 def test_recorded_requests_that_no_timed_cell_has(tmp_path: Path) -> None:
-    rows = "".join(f'{{"prompt": "text {k}", "output_tokens": 4}}\n' for k in range(2000))
+    rows = "".join(f'{{"prompt": "text {k}", "output_tokens": 4}}\n' for k in range(7000))
     (tmp_path / "traffic.jsonl").write_text(rows)
     file = ("requests: {lengths: {input: {median: 60, sigma: 0.3}, output: 8}}", "requests: {file: traffic.jsonl}")
     plan = plan_of(tmp_path, GREEDY, change=file)
@@ -65,7 +65,7 @@ def test_recorded_requests_that_no_timed_cell_has(tmp_path: Path) -> None:
     assert not timed & {*asked}
     few = plan_of(tmp_path, GREEDY.replace("prompts: 60", "prompts: 1999"), change=file)
     with pytest.raises(
-        InputError, match=r"traffic\.jsonl holds 2000 requests, of which the timed cells take \d+; greed"
+        InputError, match=r"traffic\.jsonl holds 7000 requests, of which the timed cells take \d+; greed"
     ):
         questions(few, 0)
 
@@ -112,11 +112,11 @@ def test_a_completion_is_shown_examples() -> None:
 
 
 def test_passes(tmp_path: Path) -> None:
-    """Greedy: three arms of 60 prompts; length: two of 40. 20 s and a timeout of 2 s each, five times."""
+    """Greedy: three arms of 60 prompts; length: two of 40. 20 s and a timeout of 20 s each, five times."""
     plan = plan_of(tmp_path, GREEDY, LENGTH)
     assert passes(plan.card) == ["baseline", "candidate", "baseline_aa"]
     assert [askings(plan.card, arm) for arm in passes(plan.card)] == [100, 100, 60]
-    assert longest_seconds(plan.card) == 5 * 22
+    assert longest_seconds(plan.card) == 5 * 40
     assert passes(plan_of(tmp_path, LENGTH).card) == ["baseline", "candidate"]
     # Six blocks and a spare: servers of the gates belong to blocks of their own.
     places = [place_of(plan, arm) for arm in passes(plan.card)]
