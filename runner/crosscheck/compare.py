@@ -26,7 +26,10 @@ _RATE = (
     "benchcard by the measured window, with load before and after it."
 )
 _TOKENS = f"{_RATE} Only tokens that arrived inside the window count."
-_ERRORS = "vllm bench leaves failed requests out and counts them apart; benchcard has them in every denominator."
+_ERRORS = (
+    "vllm bench waits for hours, benchcard until the card's timeouts. vllm bench leaves failed requests out and counts "
+    "them apart; benchcard has them in every denominator."
+)
 #: what holds for every percentile
 PERCENTILES = (
     "vllm bench interpolates between two values; benchcard takes the smallest value with at least so many at or below "

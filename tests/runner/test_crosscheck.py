@@ -116,6 +116,19 @@ def test_both_clients_on_one_server_and_the_run_stays_as_it_is(tmp_path: Path, v
     assert "output_throughput" in shown
 
 
+def test_one_cell_has_the_metrics_that_the_verdict_has_of_it(tmp_path: Path) -> None:
+    bundle = a_run(tmp_path)
+    analysis = Analysis(installed_revision(), "benchcard.analysis", None)
+    found = json.loads(analysis.run("cell", str(bundle.root), "b02-candidate-l1"))
+    verdict = json.loads(bundle.result().read_text())
+    of_run = [row for row in verdict["metrics"] if row["cell"] == "b02-candidate-l1"]
+    keys = ("metric", "unit", "value", "n", "undefined")
+    assert found["metrics"] == [{key: row[key] for key in keys} for row in of_run]
+    with pytest.raises(InputError) as refused:
+        analysis.run("cell", str(bundle.root), "b99-baseline-l1")
+    assert str(refused.value) == "cell: no cell 'b99-baseline-l1' in the plan"
+
+
 def test_without_vllm_it_is_refused_and_says_how(tmp_path: Path) -> None:
     bundle = a_run(tmp_path)
     done = benchcard("crosscheck", bundle.root, "--python", sys.executable, code=2)
