@@ -74,6 +74,8 @@ def check_card(card: Record, where: str) -> None:
             need(card, path, wanted, where)
         _check_rows(card, where)
         _check_aa(card, where)
+        if card["method"].get("swap") is not None:  # null, or absent in a card from before it
+            need(card, "method.swap.after_block", int, where)
 
 
 def _check_aa(card: Record, where: str) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from . import as_planned, instrument, reuse, start, turns
+from . import as_planned, instrument, reuse, servers, start, turns
 from .compared import against_server, compared_as
 from .records import Record
 from .view import NO_TELEMETRY, CellView, Observation
@@ -202,6 +202,13 @@ CHECKS: tuple[Check, ...] = (
         "what is wrong with the record of the server's start: none, of another cell, or with times that run backwards",
         "What a cold start is about was not measured: a fault of the runner, or tampering.",
         _zero, start.start_faults, start.applies,
+    ),
+    Check(
+        "replicas", "processes",
+        "servers that answered at the address of the metrics beyond those that the card declares",
+        "Several servers share the load, and the metrics are of another each time: give the address of one, or declare "
+        "them all (replicas).",
+        _zero, servers.unknown_processes, servers.is_external,
     ),
 )  # fmt: skip
 

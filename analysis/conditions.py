@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import aa, planned_power, reuse, start_words, steady_loads, turns, wording
+from . import aa, places, planned_power, reuse, start_words, steady_loads, turns, wording
 from .card_words import engine, flags, model, objectives, treatment, unknowns, window
 from .cells import Reading
+from .claim import LoadEffect
 from .identity import confounded
 from .identity_conditions import identity_conditions
 from .instrument import measuring_client
@@ -19,6 +20,7 @@ from .lengths import in_words, outputs_in_words
 from .population_rows import mix
 from .populations import declared
 from .records import Record
+from .servers import condition_rows as servers
 from .start import cold_start as is_cold_start
 from .traffic import arrivals, cache_state, plain, shape, workload
 
@@ -53,6 +55,7 @@ def conditions(reading: Reading) -> list[Record]:
         _row("server restarts", plain((card["system"].get("launch") or {}).get("restart", "not declared"))),
         *(_row(*found) for found in steady_loads.conditions(reading, steady_loads.steady_rows(reading))),
         _row("days", "single day", "observed"),
+        *(_row(*found) for found in servers(bundle)),
         *(_row("measuring client", text, "observed") for text in measuring_client(bundle)),
         *sent_again(reading),
     ]
@@ -112,6 +115,12 @@ def _populations(reading: Reading) -> list[Record]:
 def reversal_conditions(texts: Sequence[str]) -> list[Record]:
     """What the treatment made better for one population and worse for another: no average of them holds for either."""
     return [_row("reversed between populations", text, "observed") for text in texts]
+
+
+def place_conditions(reading: Reading, effects: Sequence[LoadEffect]) -> list[Record]:
+    """That the arms exchanged places, or ran against themselves across them."""
+    found = places.condition(reading, effects)
+    return [] if found is None else [_row("places", *found)]
 
 
 def sent_again(reading: Reading) -> list[Record]:

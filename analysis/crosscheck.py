@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from .compared import Compared
 from .records import Record
@@ -33,6 +34,13 @@ def _limits(card: Record) -> Record | None:
     return validity if "server_requests" in validity else None
 
 
+def _replicas(view: CellView) -> int:
+    """How many replicas answer at the address of the cell's server, as the card says."""
+    arms = view.card.get("arms") or {}
+    arm = arms.get(view.cell.arm) or arms.get("baseline") or {}
+    return int((arm.get("server") or {}).get("replicas") or 1)
+
+
 def compare(view: CellView) -> tuple[Compared, ...]:
     """Every comparison of a cell; none where the card has no limits for them, the server no metrics, or nothing was
     sent."""
@@ -42,6 +50,9 @@ def compare(view: CellView) -> tuple[Compared, ...]:
     sent = sent_of(view.events)
     if sent is None:
         return ()
+    replicas = _replicas(view)
+    if replicas > 1:
+        server = replace(server, reset=f"its metrics page may be that of one of {replicas} replicas")
     latency = limits["server_latency"]
     relative, absolute = float(latency["relative"]), float(latency["absolute"])
     return (
@@ -108,7 +119,7 @@ def _tokens(
 ) -> Compared:
     made, why = server.change(name or what)
     if span is None:
-        why = "the client does not know how many tokens its prompts had"
+        why = "the server did not say of each complete reply how many tokens it had"
     if made is None or span is None:
         return _unknown(what, "server_tokens", "tokens", limit, why, note)
     return _counted(what, "server_tokens", "tokens", span, made, limit, note, max(span[1], 1))
@@ -164,9 +175,9 @@ def _itl(sent: Sent, server: ServerCell, relative: float, absolute: float) -> Co
 
 def _in_system(sent: Sent, server: ServerCell, limit: float) -> Compared:
     what, check, unit = "in_system", "littles_law", "requests"
-    gauge, why = server.in_system
+    gauge, why = (None, server.reset) if server.reset else server.in_system
     if gauge is not None and gauge.samples < SAMPLES:
-        why = f"{gauge.samples} samples of the gauges; {SAMPLES} are needed"
+        why = f"gauges were sampled {gauge.samples} times in the load; {SAMPLES} are needed"
     if why is not None or gauge is None or server.seconds is None or gauge.stdev is None:
         return _unknown(what, check, unit, limit, why, _IN_SYSTEM)
     most = sent.sojourn / server.seconds

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from . import aa, wording
+from . import aa, places, wording
 from .cells import Reading
 from .claim import LoadEffect, reversal
 from .gates import gate_finding
@@ -67,9 +67,11 @@ def decide(
     findings += [*(_guard(row, kind) for row in guards), *(Finding(*gate_finding(row)) for row in gates)]
     findings += _evidence(evidence)
     findings += [Finding("inconclusive", code, text) for code, text in unequal_work(reading)]
+    left, accounted = places.accounted(reading, confounded, itself)
+    findings += [Finding("supported", "places", accounted)] if accounted else []
     findings.sort(key=lambda finding: _RANKS[finding.word])
-    if findings[0].word == "supported" and confounded:
-        names = wording.listed(list(confounded))
+    if findings[0].word == "supported" and left:
+        names = wording.listed(left)
         text = f"the arms also differ in {names}, beside the treatment; the effect may come from there"
         findings.insert(0, Finding("inconclusive", "confounded", text))
     word = findings[0].word

@@ -98,7 +98,12 @@ DERIVED: dict[str, tuple[str, ...]] = {
     "VLLM_ATTENTION_BACKEND": ("attention_config.backend", *_BLOCKS, *_PASSES, *MEASURED),
 }  # fmt: skip
 #: what the engine makes of its whole configuration, and so of every flag: digests, and the folders named after them
-OF_ALL = ("engine.system_fingerprint", "compilation_config.cache_dir", "compilation_config.local_cache_dir")
+OF_ALL = (
+    "engine.system_fingerprint",
+    "simulated.system_fingerprint",
+    "compilation_config.cache_dir",
+    "compilation_config.local_cache_dir",
+)
 
 
 def normal(name: str) -> str:

@@ -14,6 +14,7 @@ from .read import Bundle, Cell
 from .records import BundleError, Record
 from .server_cell import read_server
 from .server_metrics import EVIDENCE, SERVER_METRICS, over_cells
+from .servers import behind_a_balancer
 
 
 def judge_evidence(
@@ -39,6 +40,7 @@ def judge_evidence(
         at_least = row["direction"] == "at_least"
         of_arm = ((cell.cell, server) for cell, server in told if cell.arm == row["arm"])
         numerator, denominator, reason = over_cells(metric, of_arm)
+        reason = behind_a_balancer(bundle, row["arm"]) or reason
         observed = None
         if reason is not None:
             word = "unknown"

@@ -11,6 +11,7 @@ from typing import Any
 
 from . import wording
 from .card import ARMS
+from .derived import below
 from .identity import gate
 from .identity_rows import NOT_COMPARABLE
 from .identity_words import cut
@@ -23,8 +24,8 @@ Told = tuple[str, str, str]
 
 #: fields that name the machine or the engine; others only show where the arms differ
 _SHOWN = ("engine", "model", "host", "hardware", "device", "cpu", "gpu", "accelerator", "os", "driver", "client")
-#: heads whose unknown fields are told one by one, since a card may say the same of them
-_BY_NAME = ("engine", "model", "hardware", "client")
+#: unknown fields that are told one by one, since a card says the same of them under `system`
+_BY_NAME = ("hardware", "model.precision", "model.weights_sha256", "model.tokenizer_sha256", "model.context_limit")
 #: leaves of a field that are listed; a mapping of no more than them is shown whole
 _LISTED = 4
 
@@ -77,8 +78,8 @@ def _fields(looked: dict[str, Record], judged: Sequence[Record]) -> list[Told]:
         told = [field for field in fields if field is not None and known(field)]
         if not told:
             why = str(next((field.get("why") for field in fields if field and field.get("why")), "not observed"))
-            head = name.split(".")[0]
-            silent.setdefault((name if head in _BY_NAME else head, why), []).append(name)
+            head = name if below(name, _BY_NAME) else name.split(".")[0]
+            silent.setdefault((head, why), []).append(name)
         elif len(told) == len(fields):
             rows += _told(name, told, judged)
     return rows + [(listed(names), why, "unknown") for (_, why), names in silent.items()]

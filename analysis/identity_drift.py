@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from .card import AA_ARMS
+from .identity_places import expected_look
 from .identity_rows import (
     ALIKE_AS_MEASURED,
     ALLOWED,
@@ -23,7 +24,7 @@ from .records import Record
 
 def second_run(bundle: Bundle, accepted: Iterable[str]) -> Iterator[Row]:
     """The baseline's second run in A/A blocks is the same system."""
-    first, second = (bundle.identity(arm) for arm in AA_ARMS)
+    first, second = expected_look(bundle, AA_ARMS[1], None), bundle.identity(AA_ARMS[1])
     if first is not None and second is not None:
         yield from _drift(first, second, AA_ARMS[1], None, accepted)
 
@@ -31,7 +32,7 @@ def second_run(bundle: Bundle, accepted: Iterable[str]) -> Iterator[Row]:
 def cells(bundle: Bundle, accepted: Iterable[str]) -> Iterator[Row]:
     """Every look at an arm before a cell says what the first one said."""
     for cell in bundle.cells_looked_at():
-        first, (now, gone) = bundle.identity(cell.arm), bundle.look(cell)
+        first, (now, gone) = expected_look(bundle, cell.arm, cell.cell), bundle.look(cell)
         if first is None:
             continue
         yield from _drift(first, now, cell.arm, cell.cell, accepted)

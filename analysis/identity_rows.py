@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from .derived import MEASURED, ends_with, is_derived, named
+from .derived import MEASURED, ends_with, is_derived, is_own, named
 from .leaves import Difference
 from .records import Record
 
@@ -72,6 +72,6 @@ def in_order(rows: Sequence[Row]) -> list[Row]:
     ends = {row.field.rsplit(".", 1)[-1] for row in rows if row.word == FORBIDDEN}
 
     def follows(row: Row) -> bool:
-        return any(is_derived(row.field, end) for end in ends)
+        return any(is_derived(row.field, end) and not is_own(row.field, end) for end in ends)
 
     return sorted(rows, key=lambda row: (_WORDS.index(row.word), _CLASSES.index(row.class_), follows(row)))

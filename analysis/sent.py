@@ -14,17 +14,18 @@ class Sent:
     """Sums over the attempts that were sent; times in s, from when the last try was sent.
 
     `tries` were sent for them, `ok` replies were complete, `cut` tries were not, the longest of them after
-    `longest_cut`. `prompt` and `output` are the least and the most tokens that they can have cost the server (`prompt`
-    None where a prompt's length is not known). `firsts` are TTFTs of replies that began, `wholes` E2E of the complete
-    ones, `gaps` and `steps` the time and number of gaps between chunks, `sojourn` all time from sent to ended,
-    `connect` the shortest time that a connection took to stand, `streamed` whether every reply was an event stream."""
+    `longest_cut`. `prompt` and `output` are the least and the most tokens that they can have cost the server (None
+    where the server told of a complete reply not how many it had). `firsts` are TTFTs of replies that began, `wholes`
+    E2E of the complete ones, `gaps` and `steps` the time and number of gaps between chunks, `sojourn` all time from
+    sent to ended, `connect` the shortest time that a connection took to stand, `streamed` whether every reply was an
+    event stream."""
 
     tries: int
     ok: int
     cut: int
     longest_cut: float
     prompt: tuple[int, int] | None
-    output: tuple[int, int]
+    output: tuple[int, int] | None
     firsts: list[float]
     wholes: list[float]
     gaps: float
@@ -43,6 +44,8 @@ def sent_of(events: pl.DataFrame) -> Sent | None:
         pl.coalesce(pl.when(pl.col("outcome") == "ok").then("output_tokens"), pl.col("chunk_tokens").list.sum(), 0)
         .cast(pl.Int64).alias("got"),
         pl.col("chunk_times").list.len().fill_null(0).cast(pl.Int64).alias("chunks"),
+        pl.col("input_tokens").is_not_null().alias("prompt_told"),
+        pl.col("output_tokens").is_not_null().alias("output_told"),
     ).collect()  # fmt: skip
     if rows.is_empty():
         return None
@@ -57,7 +60,8 @@ def sent_of(events: pl.DataFrame) -> Sent | None:
         "longest_cut": lasted.filter(~ok).max().fill_null(0.0),
         "prompt_least": pl.col("prompt").filter(began).sum(),
         "prompt_most": pl.col("prompt").sum(),
-        "prompt_unknown": pl.col("prompt").null_count(),
+        "prompt_unknown": (pl.col("prompt").is_null() | (ok & ~pl.col("prompt_told"))).sum(),
+        "output_unknown": (ok & ~pl.col("output_told")).sum(),
         "got": pl.col("got").sum(),
         "rest": rest.filter(~ok).sum(),
         "asked_most": pl.col("asked").max(),
@@ -76,7 +80,7 @@ def sent_of(events: pl.DataFrame) -> Sent | None:
         cut=rows.height - int(found["ok"]) + again,
         longest_cut=float(found["longest_cut"]),
         prompt=None if found["prompt_unknown"] else (found["prompt_least"], found["prompt_most"] + again * mean_prompt),
-        output=(found["got"], found["got"] + found["rest"] + again * longest),
+        output=None if found["output_unknown"] else (found["got"], found["got"] + found["rest"] + again * longest),
         firsts=rows.filter(began).select(first=first)["first"].to_list(),
         wholes=rows.filter(ok).select(whole=whole)["whole"].to_list(),
         gaps=float(found["gaps"]),

@@ -15,6 +15,7 @@ from .claim import LoadEffect, absolute, needed, picking_level
 from .decide import Verdict
 from .effect import Effect
 from .identity import confounded
+from .identity_places import of_a_place
 from .metrics import ALL_METRICS
 from .power import smallest_detectable
 from .records import Record
@@ -24,7 +25,7 @@ from .traffic import workload
 #: costs and risks that the sentence itself must carry, and other findings that it must
 _COSTS = ("guard_regressed", "guard_indeterminate", "gate_failed", "gate_not_established", "gate_not_run")
 _NO_TREATMENT = ("evidence_fails", "treatment_not_arrived")
-_SAID = ("reversal", "ceiling", "confounded", "evidence_unknown", "failures_differ", "unequal_work")
+_SAID = ("reversal", "ceiling", "confounded", "places", "evidence_unknown", "failures_differ", "unequal_work")
 
 
 def sentence(
@@ -61,8 +62,10 @@ def sentence(
     parts += [_more(e, claim, reading, picking) for e in shown if e.word in ("inconclusive", "falsified")]
     parts += [_capital(f" {f.text}.") for f in verdict.findings if f.code in _COSTS]
     parts += [_capital(f" {f.text}.") for f in verdict.findings if f.code in _SAID]
-    if confounded(reading.bundle) and not any(f.code == "confounded" for f in verdict.findings):
-        parts.append(f" Confounded with the treatment: {wording.listed(confounded(reading.bundle))}.")
+    codes = {f.code for f in verdict.findings}
+    names = [name for name in confounded(reading.bundle) if "places" not in codes or not of_a_place(name)]
+    if names and "confounded" not in codes:
+        parts.append(f" Confounded with the treatment: {wording.listed(names)}.")
     if reversed_between:
         parts.append(f" Reversed between populations: {'; '.join(reversed_between)}.")
     return "".join(parts)

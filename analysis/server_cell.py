@@ -49,7 +49,7 @@ class ServerCell:
     def change(self, name: str, engine: str | None = None) -> tuple[float | None, str | None]:
         """The change of a counter, or of `name.sum` or `name.count`; or None with the reason."""
         found = self.changes.get(name)
-        if found is None:
+        if found is None or self.reset is not None:
             return None, self.why(name)
         if engine is not None:
             return (found[engine], None) if engine in found else (None, f"engine {engine} does not expose it")

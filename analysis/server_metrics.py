@@ -155,8 +155,8 @@ def server(places: Mapping[tuple[str, int, float], list[Told]]) -> Record:
     """verdict.json's `server`. `places`: the used cells of each (arm, load point, load).
 
     `rows`: each metric at each place, over all engines (`engine` null) and, where there are several, of each; `cells`
-    is how many cells it is over, `samples` how often gauges were sampled in them. `warnings`: what was not exposed,
-    not read, or reset, each once with its cells.
+    is how many cells it is over, `samples` how often gauges were sampled in them, `empty` says that there was nothing
+    to divide by. `warnings`: what was not exposed, not read, or reset, each once with its cells.
     """
     every = [cell for cells in places.values() for _, cell in cells if cell is not None]
     shown = {name: metric for name, metric in SERVER_METRICS.items() if every and not _idle(metric, every)}
@@ -185,6 +185,7 @@ def _row(name: str, metric: ServerMetric, cells: list[Told], engine: str | None)
         "value": value,
         "cells": len(cells),
         "samples": sum(gauge.samples for gauge in gauges if gauge is not None) or None,
+        "empty": why is None and below == 0,
         "undefined": why if why is not None else metric.none if below == 0 else None,
     }
 

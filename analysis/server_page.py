@@ -81,11 +81,11 @@ class Page:
                 series.sort()
 
     def exposed(self, row: ServerName) -> str | None:
-        """The first of a row's names that the page has after the load (or, of a gauge, that it had during it)."""
-        for name in row.exposed:
-            first = row.samples(name)[0]
-            if first in self.ends["after"] or first in self.during:
-                return name
+        """The first of a row's names that the page has after the load or had during it; else before it."""
+        for pages in ((self.ends["after"], self.during), (self.ends["before"],)):
+            for name in row.exposed:
+                if any(row.samples(name)[0] in page for page in pages):
+                    return name
         return None
 
     def reset(self) -> str | None:

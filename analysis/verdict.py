@@ -9,7 +9,7 @@ from typing import Any
 from . import aa, identity_words, output
 from .cells import Reading
 from .claim import effect_rows, load_effects, pairs
-from .conditions import conditions, reversal_conditions
+from .conditions import conditions, place_conditions, reversal_conditions
 from .decide import decide
 from .evidence import judge_evidence
 from .gates import gate_rows
@@ -80,7 +80,12 @@ def verdict(reading: Reading) -> Record:
         "steady_state": steady,
         "blocks": block_rows(reading.blocks),
         **({"aa": itself, "aa_blocks": aa.aa_block_rows(reading)} if card["method"].get("aa") else {}),
-        "conditions": [*conditions(reading), *reversal_conditions(turned), *condition_rows(reading, machine)],
+        "conditions": [
+            *conditions(reading),
+            *place_conditions(reading, effects),
+            *reversal_conditions(turned),
+            *condition_rows(reading, machine),
+        ],
         "attribution": attribution_rows(reading),
         **server_rows(reading),
         "summary": summary_rows(reading),

@@ -29,10 +29,14 @@ def aa_sections(bundle: Bundle) -> tuple[Section, ...]:
 def _intro(bundle: Bundle) -> str:
     declared = bundle.card["method"]["aa"]
     within = f"±{wording.amount(declared['within'])}"
+    where = "as two systems, at random places among the other blocks and by the same procedure"
+    whose = "the procedure's own"
+    if declared.get("across"):
+        whose = "the places' or the procedure's own"
+        where = "once at the server of each arm, before all other blocks and by the same procedure"
     return (
-        f"The card runs the baseline against itself in {wording.count(declared['blocks'], 'A/A block')}, as two "
-        "systems, at random places among the other blocks and by the same procedure. Whatever differs there is the "
-        "procedure's own: its mean is a bias, its spread the noise floor. The card allows a bias of "
+        f"The card runs the baseline against itself in {wording.count(declared['blocks'], 'A/A block')}, {where}. "
+        f"Whatever differs there is {whose}: its mean is a bias, its spread the noise floor. The card allows a bias of "
         f"{within}; an interval wholly outside makes the run invalid. No A/A block enters an effect of the treatment."
     )
 

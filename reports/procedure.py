@@ -78,6 +78,14 @@ def _block_figure(bundle: Bundle) -> Figure | None:
     return Figure(charts.block_effects(rows, axis, scale == "log", "blocks", caption), caption)
 
 
+#: lines of the log after which the arms are at other places
+_MOVES = {
+    "swapped": "the arms exchanged places",
+    "aa_placed": "the candidate's server has the baseline's configuration",
+    "aa_cleared": "the candidate's server has its own configuration again",
+}
+
+
 def log_notes(bundle: Bundle) -> Bullets | None:
     """What the attempt log says of interruptions, deaths and replacements."""
     notes = []
@@ -87,6 +95,9 @@ def log_notes(bundle: Bundle) -> Bullets | None:
             what = f"block {line.get('block')} replaced by block {line.get('by')}"
         elif line["kind"] == "block_lost":
             what = f"A/A block {line.get('block')} left out"
+        elif line["kind"] in _MOVES:
+            at = wording.listing([f"{arm} at {url}" for arm, url in (line.get("places") or {}).items()])
+            what = f"{_MOVES[line['kind']]}: {at}"
         where = f" in {line['cell']}" if line.get("cell") else ""
         why = f" ({line['why']})" if line.get("why") else ""
         notes.append(f"{line.get('time', 'at an unknown time')}: {what}{where}{why}")

@@ -24,14 +24,9 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u206
 
 #: log lines that a reader of the report must know about
 NOTABLE = (
-    "run_resumed",
-    "server_died",
-    "cell_failed",
-    "cell_killed",
-    "block_replaced",
-    "block_lost",
-    "identity_refused",
-)
+    "run_resumed", "server_died", "cell_failed", "cell_killed", "block_replaced", "block_lost", "identity_refused",
+    "swapped", "aa_placed", "aa_cleared",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

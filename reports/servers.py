@@ -28,7 +28,7 @@ _WHAT = {
     "e2e": "Mean E2E",
     "in_system": "Requests in the system",
 }
-_KINDS = {"reset": "Reset", "missing": "Not exposed", "unread": "Not read"}
+_KINDS = {"reset": "Reset", "missing": "Missing", "unread": "Not read"}
 
 
 def server_sections(bundle: Bundle) -> tuple[Section, ...]:
@@ -39,7 +39,8 @@ def server_sections(bundle: Bundle) -> tuple[Section, ...]:
     blocks: list[Block | None] = [
         Paragraph(
             "From the servers' metrics pages, read before, during and after each load, over the cells of the used "
-            "blocks: counters by their change, gauges by their mean over time (and the most seen)."
+            "blocks: counters by their change, gauges by their mean over time (and the most seen). A dash: there was "
+            "nothing to count."
         ),
         _table(bundle, found["rows"]),
         *_warnings(found["warnings"]),
@@ -75,7 +76,7 @@ def _value(rows: Sequence[Json | None]) -> Cell:
     """ "2.3 (8)": the mean, and the most where there is one."""
     mean, *most = [None if row is None or row["value"] is None else _quantity(row) for row in rows]
     if mean is None:
-        return Cell("undefined", "muted")
+        return Cell("–" if rows[0] is None or rows[0]["empty"] else "undefined", "muted")
     return Cell(f"{mean} ({most[0]})" if most and most[0] is not None else mean)
 
 
@@ -100,22 +101,24 @@ def _crosscheck(rows: Sequence[Json]) -> list[Block]:
     if not rows:
         return []
     lines: list[list[Cell | str]] = []
+    notes: list[str] = []
     for what in dict.fromkeys(row["what"] for row in rows):
         of = [row for row in rows if row["what"] == what]
         known = [row for row in of if row["excess"] is not None]
         worst = max(known, key=lambda row: (row["excess"], abs(row["difference"])), default=None)
-        lines.append([_WHAT.get(what, what), _word(of), *_worst(worst, of), of[0]["note"]])
+        lines.append([_WHAT.get(what, what), _word(of), *_worst(worst, of)])
+        notes.append(f"{_WHAT.get(what, what)}: {of[0]['note']}.")
     intro = Paragraph(
         "Client against server, over all requests of each cell that was run. They agree where what is left of the "
         "difference, beyond what the definitions allow for, lies within the card's limit."
     )
-    headings = "What|Word|#Client|#Server|#Beyond|#Limit|Definitions"
-    return [intro, table("The cell in which they lie furthest apart", headings, lines)]
+    body = table("The cell in which they lie furthest apart", "What|Word|#Client|#Server|#Beyond|#Limit", lines)
+    return [intro, body, Paragraph("What is compared:"), Bullets(tuple(notes))]
 
 
 def _word(rows: Sequence[Json]) -> Cell:
     counts = {word: sum(row["word"] == word for row in rows) for word in ("agree", "differ", "unknown")}
-    text = ", ".join(f"{word} in {n} of {len(rows)} cells" for word, n in counts.items() if n)
+    text = ", ".join(f"{word} in {n} of {wording.count(len(rows), 'cell')}" for word, n in counts.items() if n)
     return Cell(text, "bad" if counts["differ"] else "good" if counts["agree"] == len(rows) else "warn")
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..schema.digest import canonical_json
 from ..schema.errors import BundleError
+from .secrets import redactor
 
 
 class AttemptLog:
@@ -36,12 +37,12 @@ class AttemptLog:
         self.lines = read_log(path)
 
     def append(self, kind: str, **fields: Any) -> dict[str, Any]:
-        """Append a line and make it durable before returning."""
+        """Append a line, without secrets, and make it durable before returning."""
         line: dict[str, Any] = {
             "seq": len(self.lines) + 1,
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "kind": kind,
-            **fields,
+            **redactor().value(fields),
             "prev": self.lines[-1]["sha256"] if self.lines else "",
         }
         line["sha256"] = line_digest(line)

@@ -226,7 +226,7 @@ class Execution:
             time.sleep(pause)
         self._identities.before(cell, running)
         assert self._checks is not None
-        require_declared_systems(self._checks, cell, self.log, self.progress)
+        require_declared_systems(self._checks, cell, self.bundle, self.log, self.progress)
         self.progress.cell(cell)
         prepared = prepare_cache(self.plan, cell, running)
         if prepared is not None:

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from .people import people_time
 from .plan.blocks import Cell
 from .plan.duration import cell_seconds
+from .secrets import redactor
 
 
 class Progress:
@@ -60,7 +61,7 @@ class Progress:
     def say(self, text: str) -> None:
         """A line of its own."""
         self._clear()
-        print(text, file=self._stream, flush=True)
+        print(redactor().value(text), file=self._stream, flush=True)
 
     def _time_left(self) -> str:
         left = self._total - self._done

@@ -9,7 +9,15 @@ from decimal import Decimal
 
 #: names whose values are never shown and may not stand in a card
 _SECRET = re.compile(
-    r"(^|[-_.])(api-?_?key|key|token|secret|password|passwd|credentials?|authorization|bearer)$", re.IGNORECASE
+    r"((^|[-_.])(key|token|secret|pass|credentials?|authorization|bearer|dsn)|[-_.]pwd|"
+    r"(password|passwd|passphrase|api-?_?key|access-?_?key|secret))[-_]?\d*$",
+    re.IGNORECASE,
+)
+#: a secret within a text: an address with a password, a key in a query, an Authorization header
+_SECRET_TEXT = re.compile(
+    r"://[^/\s@]*:[^/\s@]+@|[?&]([\w.-]*[-_.])?(api-?_?key|key|token|secret|password|sig|signature)=[^&\s]|"
+    r"(authorization|api-?_?key)\s*[:=]\s*\S|\bbearer\s+\S*\d\S*",
+    re.IGNORECASE,
 )
 _LONGEST = 60
 _PLAIN_NAME = re.compile(r"[\w.$@/-]{1,100}")
@@ -33,6 +41,11 @@ def dotted(path: Iterable[str | int]) -> str:
 def is_secret_name(name: str) -> bool:
     """Whether a key, flag or variable of this name holds a secret (`api_key`, `HF_TOKEN`; not `max-tokens`)."""
     return _SECRET.search(name) is not None
+
+
+def is_secret_text(text: str) -> bool:
+    """Whether a text holds a password or a key by its form: `http://me:pw@host`, `…?api_key=k`, `Bearer k`."""
+    return _SECRET_TEXT.search(text) is not None
 
 
 def holds_secret(path: Iterable[str | int]) -> bool:

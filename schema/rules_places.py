@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from .defaults import Filled
 from .errors import Problem
-from .phrase import KeyPath, is_secret_name
+from .phrase import KeyPath
 
 _ARMS = ("baseline", "candidate")
 _AA: KeyPath = ("method", "aa")
@@ -64,20 +64,9 @@ def _aa_across_servers(filled: Filled) -> Iterator[Problem]:
         yield filled.problem((*_AA, "across"), found, wanted, hint, at_key=True)
 
 
-def _no_secret_in_commands(filled: Filled) -> Iterator[Problem]:
-    for path in ((*_SWAP, "command"), (*_AA, "command", "before"), (*_AA, "command", "after")):
-        words = filled.get(*path) or []
-        for index, word in enumerate(words):
-            name, equals, _ = str(word).lstrip("-").partition("=")
-            if is_secret_name(name) and (equals or (str(word).startswith("-") and index + 1 < len(words))):
-                hint = "set it in the environment that starts benchcard"
-                yield filled.problem((*path, index), "a secret, which is not shown", "no secret on a card", hint)
-
-
 PLACES_RULES = (
     _servers_are_two,
     _a_swap_can_be_verified,
     _a_swap_leaves_two_sides,
     _aa_across_servers,
-    _no_secret_in_commands,
 )

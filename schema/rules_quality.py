@@ -75,18 +75,18 @@ def _can_pass(filled: Filled) -> Iterator[Problem]:
         if not isinstance(limit, dict) or n is None:
             continue
         needed = prompts_needed(gate, limit["value"])
-        path = ("quality", index, "prompts" if filled.on_card("quality", index, "prompts") else str(key))
+        named = next((name for name in ("prompts", "items") if filled.on_card("quality", index, name)), key)
+        shown = format_quantity("change", limit)
         if needed is None:
-            path = ("quality", index, str(key))
             why = "the bound of a share is above 0, whatever the outcome: this gate could never pass"
-            yield filled.problem(path, format_quantity("change", limit), "more than 0 pt", why)
-        elif n < needed and gate == "mean_output_tokens":
-            yield filled.problem(path, f"{n} prompts", f"at least {needed}", "fewer carry no bound of a mean")
+            yield filled.problem(("quality", index, str(key)), shown, "more than 0 pt", why)
         elif n < needed:
             bound = -math.expm1(math.log(1 - _CONFIDENCE) / n)
             why = f"even where no output differs, the 95% bound of {n} is {100 * bound:.5g} pt: it could never pass"
-            found = f"{n} prompts for a limit of {format_quantity('change', limit)}"
-            yield filled.problem(path, found, f"at least {needed} prompts", why)
+            if gate == "mean_output_tokens" or bound < limit["value"]:
+                why = "fewer carry no bound of a mean"
+            found = f"{n} prompt{'s' * (n != 1)} for a limit of {shown}"
+            yield filled.problem(("quality", index, str(named)), found, f"at least {needed} prompts", why)
 
 
 def _items_suffice(filled: Filled) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from typing import Any
 from .defaults import Filled
 from .errors import Problem
 from .node import Node
-from .phrase import KeyPath, is_secret_name
+from .phrase import KeyPath, holds_secret, is_secret_name, is_secret_text
 from .resolve import flags
 
 #: flags that the runner sets itself, and the key of the card that says what they should be
@@ -21,6 +21,11 @@ _OURS = {
     "log": "",
 }
 _ARMS = ("baseline", "candidate")
+#: commands on a card
+_COMMANDS: tuple[KeyPath, ...] = (
+    ("system", "launch", "command"), ("method", "swap", "command"),
+    ("method", "aa", "command", "before"), ("method", "aa", "command", "after"),
+)  # fmt: skip
 
 
 def _flag_nodes(filled: Filled) -> Iterator[tuple[KeyPath, Node]]:
@@ -65,18 +70,33 @@ def _no_secret_in_environment(filled: Filled) -> Iterator[Problem]:
                 yield filled.problem((*above, "env", name), found, "no secret on a card", hint, at_key=True)
 
 
-def _no_secret_in_command(filled: Filled) -> Iterator[Problem]:
-    words = filled.get("system", "launch", "command") or []
-    for index, word in enumerate(words):
-        name, equals, _ = str(word).lstrip("-").partition("=")
-        if str(word).startswith("-") and is_secret_name(name) and (equals or index + 1 < len(words)):
-            hint = "set it in the environment that starts benchcard"
-            yield filled.problem(
-                ("system", "launch", "command", index),
-                "a secret, which is not shown",
-                "no secret on a card",
-                hint,
-            )
+def _no_secret_in_commands(filled: Filled) -> Iterator[Problem]:
+    for path in _COMMANDS:
+        words = filled.get(*path) or []
+        for index, word in enumerate(words):
+            name, equals, _ = str(word).lstrip("-").partition("=")
+            follows = str(word).startswith("-") and index + 1 < len(words)
+            if is_secret_name(name) and (equals or follows) and not is_secret_text(str(word)):
+                hint = "set it in the environment that starts benchcard"
+                yield filled.problem((*path, index), "a secret, which is not shown", "no secret on a card", hint)
+
+
+def _no_secret_in_text(filled: Filled) -> Iterator[Problem]:
+    """Not in the value of a harmless variable either, nor in a command, a fact, or a question."""
+    for path, node in _texts(filled.root, ()):
+        if is_secret_text(str(node.value)) and not holds_secret(path) and path[-1:] not in (("url",), ("metrics",)):
+            found = "a text with a password or a key in it, which is not shown"
+            hint = "what a server needs it inherits from the environment that starts benchcard"
+            yield filled.problem(path, found, "no secret on a card", hint)
+
+
+def _texts(node: Node, path: KeyPath) -> Iterator[tuple[KeyPath, Node]]:
+    for name, below in node.mapping.items():
+        yield from _texts(below, (*path, name))
+    for index, below in enumerate(node.items):
+        yield from _texts(below, (*path, index))
+    if isinstance(node.value, str):
+        yield path, node
 
 
 def _as_started(found: dict[str, Any]) -> dict[str, str]:
@@ -140,7 +160,8 @@ def _idle_has_meaning(filled: Filled) -> Iterator[Problem]:
 SYSTEM_RULES = (
     _flags_are_spelt_right,
     _no_secret_in_environment,
-    _no_secret_in_command,
+    _no_secret_in_commands,
+    _no_secret_in_text,
     _treatment_is_declared,
     _model_is_named,
     _servers_are_named,

@@ -10,7 +10,8 @@ CARD_VERSION = 1
 #: 3: traces, recorded requests, length pairs, conversations, populations, structured output, warm caches, cold starts
 #: (workload), validity.cached_beyond_plan, validity.steady_state; system.model.tokenizer_config and chat_template.
 #: 4: analysis.attainment, method.aa, power.override, power.spread.from.
-#: 5: quality.
+#: 5: quality; identity.treatment; method.swap, method.aa.across and command, arms.*.server.probe;
+#: validity.server_requests, server_tokens, server_latency, littles_law; outputs.telemetry_every.
 CARD_EDITION = 5
 #: 1: first.
 PLAN_VERSION = 1

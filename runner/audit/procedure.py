@@ -40,6 +40,28 @@ def order(context: Context) -> Iterator[str]:
                 break
     if at < len(began):
         yield f"attempts.jsonl: cell {began[at]} was run out of the planned order"
+    yield from _places(context)
+
+
+def _places(context: Context) -> Iterator[str]:
+    """Each cell of servers that somebody else runs was asked for at the place where its arm was due, and after a swap
+    the log says that it was made."""
+    if context.card["system"]["engine"]["kind"] != "openai":
+        return
+    swapped = min((line["seq"] for line in context.lines("swapped")), default=None)
+    due: dict[str, tuple[str, str]] = {}
+    blocks = {block.block: block for block in context.plan.blocks}
+    for stage in stages(context.plan):
+        for number in with_spares(stage, context.lines("block_replaced")):
+            for cell in blocks[number].cells if number in blocks else ():
+                due[cell.cell] = (stage.name, context.card["arms"][stage.places[cell.arm]]["server"]["url"])
+    for line in context.lines("cell_started"):
+        stage_name, url = due.get(line["cell"], ("", None))
+        # A log from before places were in it has no address to hold against the card.
+        if line.get("url", url) != url:
+            yield f"attempts.jsonl: cell {line['cell']} was run at {line['url']}; its arm was due at {url}"
+        elif stage_name == "swapped" and (swapped is None or line["seq"] < swapped):
+            yield f"attempts.jsonl: cell {line['cell']} was due after the arms exchanged places, and ran before"
 
 
 def replacements(context: Context) -> Iterator[str]:
@@ -72,19 +94,21 @@ def identity(context: Context) -> Iterator[str]:
     the baseline were the same system."""
     begun = {cell.cell for cell in context.plan.cells()} & {line["cell"] for line in context.lines("cell_started")}
     ran = {cell.arm for cell in context.plan.cells() if cell.cell in begun}
+    # a run that ended because of what an arm is may not have come to the other one
+    refused = {line["arm"] for line in context.lines("identity")} if context.lines("identity_refused") else None
     for arm in [*context.card["arms"], *({BASELINE_AA} & ran)]:
         path = context.bundle.identity(arm)
         digests = {line["sha256_of_file"] for line in context.lines("identity") if line["arm"] == arm}
-        if not path.exists():
+        if not path.exists() and (refused is None or arm in refused | ran):
             yield f"identity/{arm}.json: missing"
-        elif digests and digest_file(path) not in digests:
+        elif path.exists() and digests and digest_file(path) not in digests:
             yield f"identity/{arm}.json: not the file that was written when the arm was first started"
         commands = {
             tuple(_without_port(line["argv"])) for line in context.lines("server_started") if line["arm"] == arm
         }
         if len(commands) > 1:
             yield f"attempts.jsonl: servers of {arm} were started by {len(commands)} different commands"
-    if BASELINE_AA in ran:
+    if BASELINE_AA in ran and refused is None:
         yield from _same_system(context)
     yield from _cell_identities(context)
 
@@ -92,8 +116,8 @@ def identity(context: Context) -> Iterator[str]:
 def _cell_identities(context: Context) -> Iterator[str]:
     """What each cell found before its load is in the file that the log says, and there is no other. (A log of before
     each cell was looked at names none.)"""
-    begun = {line["cell"] for line in context.lines("cell_started")}
-    for line in context.lines("cell_ended"):
+    begun = {line["cell"] for line in context.lines("cell_started", "identity_refused")}
+    for line in context.lines("cell_ended", "identity_refused"):
         if "identity_sha256" not in line:
             continue
         path = context.bundle.cell_identity(line["cell"])

@@ -31,7 +31,8 @@ def quality(context: Context) -> Iterator[str]:
             yield f"{name}: not the table that was written when the arms had been asked"
     yield from _order(context, bool(written))
     for index, row in enumerate(gates if written else ()):
-        yield from _as_planned(context, index, row)
+        if context.bundle.quality(row["gate"]).exists():
+            yield from _as_planned(context, index, row)
 
 
 def _asked_for(context: Context) -> bool:
@@ -57,7 +58,7 @@ def _as_planned(context: Context, index: int, row: dict[str, Any]) -> Iterator[s
     import polars as pl
 
     name = f"quality/{row['gate']}.parquet"
-    table = context.parquet(context.bundle.root / name).filter(pl.col("risk") == row["risk"])
+    table = context.parquet(context.bundle.quality(row["gate"])).filter(pl.col("risk") == row["risk"])
     unsent = {line["arm"]: line["unsent"] for line in context.lines("quality_ended")}
     asked = {one.id: one for one in questions(context.plan, index)}
     arms = [arm for arm in passes(context.card) if index in gates_of(context.card, arm)]

@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Execute a card, analyse, render; or resume a run."),
     "report": ("report", "Analyse and render a run again."),
     "verdict": ("verdict", "Print a run's verdict."),
+    "identity": ("identity", "Print what each arm was, or what it takes to build the same systems."),
     "reproduce": ("reproduce", "Run a card again with a fresh seed and compare the two days."),
     "audit": ("audit", "Recompute a run from its raw events; name what cannot be trusted."),
     "crosscheck": ("crosscheck", "Put `vllm bench serve` beside the client, on the server of a run."),
@@ -84,7 +85,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except BenchcardError as error:
-        click.echo(f"error: {error}" if str(error) else f"error: {type(error).__name__}", err=True)
+        click.echo(f"error: {_told(error)}" if str(error) else f"error: {type(error).__name__}", err=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
@@ -99,14 +100,21 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _told(error: Exception | str) -> str:
+    """An error's text without secrets: the second net, under those where it was made."""
+    from ..secrets import redactor
+
+    return redactor().text(str(error))
+
+
 def _bug(error: Exception) -> None:
     import tempfile
     import traceback
 
     with tempfile.NamedTemporaryFile("w", prefix="benchcard-bug-", suffix=".txt", delete=False) as file:
-        traceback.print_exc(file=file)
+        file.write(_told("".join(traceback.format_exception(error))))
     click.echo(
-        f"error: a bug in benchcard: {type(error).__name__}: {error}\n"
+        f"error: a bug in benchcard: {type(error).__name__}: {_told(error)}\n"
         f"The details are in {file.name}; please report them.",
         err=True,
     )

@@ -13,7 +13,9 @@ from ..analysis_process import installed_revision
 from ..people import people_time
 from ..plan.duration import Duration, plan_duration, require_budget, require_size
 from ..plan.plan import Plan, make_plan
+from ..plan.stages import Stage, stages
 from ..prospects import prospects
+from ..secrets import open_card
 from .prospects_text import prospect_lines, require_answerable
 from .quality_text import quality_as_json, quality_lines
 from .warn import show_warnings, warnings_as_json
@@ -26,6 +28,7 @@ from .warn import show_warnings, warnings_as_json
 def command(path: Path, as_json: bool, seed: int | None) -> None:
     """Print the plan of a card."""
     card = load_card(path, installed_revision=installed_revision())
+    open_card(card.resolved, card.standalone)
     if not as_json:
         show_warnings(card)
     require_size(card.resolved)
@@ -50,7 +53,9 @@ def _lines(plan: Plan, duration: Duration) -> list[str]:
     lines.append(
         f"{'block':>5}  cells in order (loads: {', '.join(f'{x:g}' for x in plan.card['workload']['loads'])} {unit})"
     )
+    moves = {stage.blocks[0]: _move(stage) for stage in stages(plan) if stage.blocks and len(stages(plan)) > 1}
     for block in plan.blocks:
+        lines += [f"{'':>5}  {moves[block.block]}"] if block.block in moves else []
         cells = "  ".join(f"{cell.arm}@{cell.load:g}" for cell in block.cells)
         notes = ", ".join(word for word, is_so in (("A/A", block.aa), ("spare", block.spare)) if is_so)
         lines.append(f"{block.block:>5}  {cells}{f'   ({notes})' if notes else ''}")
@@ -67,6 +72,12 @@ def _lines(plan: Plan, duration: Duration) -> list[str]:
             f"spare is needed, {people_time(duration.drain)} more in the worst drains; server starts come on top"
         )
     return lines
+
+
+def _move(stage: Stage) -> str:
+    """Where the arms are asked from here on, and by which command they come there."""
+    places = ", ".join(f"{arm} at the {place}'s server" for arm, place in stage.places.items())
+    return f"-- {places}" + ("" if stage.command is None else f"; first {' '.join(stage.command)}")
 
 
 def _traffic_lines(plan: Plan) -> list[str]:

@@ -23,6 +23,7 @@ from ..plan.plan import PILOT, Plan, make_plan, write_plan
 from ..progress import Progress
 from ..prospects import prospects
 from ..quality.items import require_questions
+from ..secrets import open_card, open_files
 from .finish import analyse_and_render, headline
 from .pilot import pilot_text, require_ab
 from .prospects_text import require_answerable
@@ -50,6 +51,7 @@ def command(card: Path | None, out: Path, resume: Path | None, pilot: bool) -> N
         plan = make_plan(resolved, digest_json(resolved), recorded["seed"], recorded["seed_source"], inputs)
         log = AttemptLog(bundle.log)
         check_resumable(bundle, plan, log)
+        open_card(resolved)
         execute(bundle, plan, log, resumed=True)
         return
     assert card is not None
@@ -76,6 +78,8 @@ def run_card(card: Card, source: Path, out: Path, seed: int | None = None, seed_
             f"{source}: the card pins analysis revision {card.resolved['analysis']['revision']}; installed is "
             f"{installed_revision()}. Install the pinned one, or pin this one with `benchcard pin`"
         )
+    open_card(card.resolved, card.standalone)
+    open_files(card.inputs.paths.values())
     require_budget(card.resolved, plan_duration(card.resolved))
     require_size(card.resolved)
     plan = make_plan(card.resolved, card.digest, seed, seed_source, card.inputs)

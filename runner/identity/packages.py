@@ -25,8 +25,28 @@ def site_folders(pid: int, maps: set[str]) -> list[Path]:
     found = [*_named(procfs.environment(pid).get("PYTHONPATH", ""))]
     found += _of_environment(pid)
     found += sorted({re.sub(r"(/(?:site|dist)-packages)/.*", r"\1", path) for path in maps if "-packages/" in path})
-    unique = {os.path.realpath(folder): folder for path in found if (folder := procfs.seen_by(pid, path)).is_dir()}
-    return list(unique.values())
+    folders = [folder for path in found if (folder := procfs.seen_by(pid, path)).is_dir()]
+    folders += [procfs.seen_by(pid, path) for folder in folders for path in _added(folder)]
+    first: dict[str, Path] = {}
+    for folder in folders:
+        if folder.is_dir():
+            # Not by its real path: that of another process's file system is not this one's.
+            here = folder.stat()
+            first.setdefault(f"{here.st_dev}:{here.st_ino}", folder)
+    return list(first.values())
+
+
+def _added(folder: Path) -> list[str]:
+    """Further folders that .pth files of a site-packages name (as Python's `site` reads them)."""
+    lines = [line.strip() for file in sorted(folder.glob("*.pth")) for line in _lines(file)]
+    return [os.path.join(folder, line) for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def _named(path: str) -> list[str]:
@@ -45,8 +65,17 @@ def _of_environment(pid: int) -> list[str]:
         program = next(there, procfs.link(pid, "exe") or program)
     if not os.path.basename(program).startswith(("python", "pypy")):
         return []
-    root = procfs.seen_by(pid, os.path.dirname(os.path.dirname(program)) or ".")
-    return [str(folder) for folder in sorted(root.glob("lib/python3*/site-packages"))]
+    prefix = os.path.dirname(os.path.dirname(program)) or "."
+    config = dict(line.partition(" = ")[::2] for line in _lines(procfs.seen_by(pid, f"{prefix}/pyvenv.cfg")))
+    prefixes = [prefix]
+    if config.get("include-system-site-packages") == "true":
+        prefixes.append(os.path.dirname(config.get("home", "")))
+    return [
+        os.path.join(each, folder.relative_to(root))
+        for each in prefixes
+        for root in [procfs.seen_by(pid, each)]
+        for folder in sorted(root.glob("lib/python3*/site-packages"))
+    ]
 
 
 def packages(folders: list[Path], digests: Digests) -> dict[str, dict[str, Any]]:

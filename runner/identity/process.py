@@ -16,7 +16,7 @@ from typing import Any
 from ...schema.digest import digest_file
 from . import procfs
 from .digests import Digests
-from .environment import recorded_argv, recorded_config, recorded_env, secret_values, shortened
+from .environment import APART, recorded_argv, recorded_config, recorded_env, secret_values, shortened
 from .fields import Fields, all_unknown, observed, told, unknown, volatile
 from .packages import packages, site_folders, that_matter
 
@@ -89,8 +89,8 @@ def environment(tree: Tree) -> dict[str, str]:
         for name, value in procfs.environment(worker).items():
             if own.get(name) != value:
                 others.setdefault(name, set()).add(value)
-    added = {name: " | ".join(sorted(values)) for name, values in others.items()}
-    return {**own, **{name: f"{own[name]} | {text}" if name in own else text for name, text in added.items()}}
+    beside = {name: [own[name]] if name in own else [] for name in others}
+    return {**own, **{name: APART.join([*beside[name], *sorted(values)]) for name, values in others.items()}}
 
 
 def started(pid: int) -> str | None:

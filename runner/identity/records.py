@@ -13,6 +13,7 @@ from ..engines.fleet import Running
 from ..engines.probe import Probe
 from ..files import read_json, write_json
 from ..plan.blocks import Cell
+from ..secrets import redactor
 from .digests import Digests
 from .fields import IDENTITY_VERSION, Fields, changed, gone
 from .neighbours import Neighbours
@@ -57,8 +58,8 @@ class Records:
                 fields = self._whole(running, probe)
         finally:
             probe.close()
-        self._known[cell.arm] = fields
-        fields = {**fields, **neighbour_fields(self._neighbours)}
+        self._known[cell.arm] = {name: field for name, field in fields.items() if name != "server.answers"}
+        fields = redactor().value({**fields, **neighbour_fields(self._neighbours)})
         first = read_json(self._bundle.identity(cell.arm))["fields"]
         path = self._bundle.cell_identity(cell.cell)
         path.parent.mkdir(exist_ok=True)
@@ -73,9 +74,10 @@ class Records:
 
     def _whole(self, running: Running, probe: Probe) -> Fields:
         tokenizer = self._tokenizer.get(running.arm, {})
-        fields = identify(self._card, running.arm, probe, _server(running), self._digests, tokenizer)
+        found = identify(self._card, running.arm, probe, _server(running), self._digests, tokenizer)
         if running.process is None:
-            fields |= self._remote(running, fields)
+            found |= self._remote(running, found)
+        fields: Fields = redactor().value(found)
         self._known[running.arm] = fields
         return fields
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...schema.digest import digest_file
 from ..analysis_process import CellChecks
 from ..attempts import AttemptLog
+from ..bundle import Bundle
 from ..plan.blocks import Cell
 from ..progress import Progress
 
@@ -20,14 +22,18 @@ class SystemsDifferError(Exception):
     """A forbidden difference of identity: the run ends, and no spare block helps. Its text says which."""
 
 
-def require_declared_systems(checks: CellChecks, cell: Cell, log: AttemptLog, progress: Progress) -> None:
+def require_declared_systems(
+    checks: CellChecks, cell: Cell, bundle: Bundle, log: AttemptLog, progress: Progress
+) -> None:
     """Ask the pinned analysis about what the identity files show so far. Raises SystemsDifferError where that makes the
     run invalid, after a line in the log and the table on the terminal."""
     rows, texts = checks.identity()
     if not rows:
         return
     why = "; ".join(texts)
-    log.append("identity_refused", cell=cell.cell, why=why, fields=sorted({row["field"] for row in rows}))
+    fields, look = sorted({row["field"] for row in rows}), bundle.cell_identity(cell.cell)
+    digest = {"identity_sha256": digest_file(look)} if look.exists() else {}
+    log.append("identity_refused", cell=cell.cell, why=why, fields=fields, **digest)
     progress.say(f"{cell.cell}: {texts[0]}")
     for line in table(rows):
         progress.say(line)

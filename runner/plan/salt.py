@@ -9,8 +9,8 @@ from .plan import Plan
 
 
 def shared_server(card: dict[str, Any]) -> bool:
-    """Whether two arms are one server, so that one would warm the other's prefix cache. Where somebody else runs it, the
-    baseline's second run in A/A blocks is on the baseline's, unless they run across the servers."""
+    """Whether two arms are one server, so that one would warm the other's prefix cache. Where somebody else runs it,
+    the baseline's second run in A/A blocks is on the baseline's, unless they run across the servers."""
     across = (card["method"].get("aa") or {}).get("across")
     arms = list(card["arms"]) if across else arms_run(card)
     servers = [card["arms"][declared_arm(arm)].get("server") for arm in arms]

@@ -1,5 +1,5 @@
-"""The parts of a run in which each arm keeps its server: A/A across the servers first, then the arms at home, then, with
-a swap, each at the other's. Pure.
+"""The parts of a run in which each arm keeps its server: A/A across the servers first, then the arms at home, then,
+with a swap, each at the other's. Pure.
 
 A place is named by the arm whose `server` it is on the card. A spare runs in the stage of the block that it replaces,
 so that the sides of a swap stay as they were planned.
@@ -19,9 +19,9 @@ CANDIDATE = "candidate"
 
 @dataclass(frozen=True)
 class Stage:
-    """Blocks that run with the arms at the same places. `places`: each arm that runs -> the arm whose server it is asked
-    at. `command`: what is run to get there, None where nothing is; `within`: how long that may take, s. `blocks`: the
-    planned ones, by number."""
+    """Blocks that run with the arms at the same places. `places`: each arm that runs -> the arm whose server it is
+    asked at. `command`: what is run to get there, None where nothing is; `within`: how long that may take, s. `blocks`:
+    the planned ones, by number."""
 
     name: str
     places: Mapping[str, str]

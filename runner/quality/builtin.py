@@ -41,7 +41,7 @@ def _extraction(stream: Stream, index: int) -> Made:
     """A delivery note, and a question about one thing that it says."""
     u = stream.uniforms(7)
     name, city, goods, month = (_of(words, x) for words, x in zip((_NAMES, _CITIES, _GOODS, _MONTHS), u, strict=False))
-    number, day, weight = 1000 + int(u[4] * 9000), 1 + int(u[5] * 28), 11 + int(u[6] * 89)
+    number, day, weight = 1000 + int(u[4] * 9000), 1 + int(u[5] * 28), 32 + int(u[6] * 68)
     note = (
         f"Order {number}: {weight} kg of {goods}, packed by {name} in {city}, leaves on {day} {month} and is paid for."
     )

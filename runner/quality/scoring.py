@@ -14,7 +14,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
-_NUMBER = re.compile(r"(?<![\w.,])(?:(?<![)\]])[-−+])?(?:[$€£])?((?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)")
+_NUMBER = re.compile(r"(?<![\w.])(?:(?<![)\]])[-−+])?(?:[$€£])?((?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)")
 
 
 def last_number(text: str) -> Decimal | None:

@@ -18,7 +18,12 @@ TOGETHER_NS = 200_000
 #: a server that took less time for each further chunk than this may well send several at once
 _GENERATES_NS = 400_000
 #: so large a share of chunks that came together with the one before is a buffer's
-BUFFERED = 0.5
+BUFFERED = 0.8
+
+#: so often a short stream is asked for until one comes as it was made: a client without a core reads late, and together
+TRIES = 4
+#: a stream during which the client waited for a core for this share of its time says nothing
+_STARVED = 0.25
 
 #: reply headers that tell of the way to a server, and those that tell which of several servers answered
 OF_THE_WAY = ("via", "server", "x-accel-buffering", "content-encoding", "x-cache", "x-envoy-decorator-operation")
@@ -55,6 +60,8 @@ def arrivals(one: Streamed, many: Streamed) -> Arrivals:
     if len(times) < _CHUNKS:
         return Arrivals(None, len(times), generated, f"a short stream had {len(times)} chunks with tokens")
     together = _together(times)
+    if together > BUFFERED and many.waited > _STARVED * max(generated, 0.0):
+        return Arrivals(None, len(times), generated, "the client had no core of its own while a short stream came")
     if together > BUFFERED and generated * 1e9 < _GENERATES_NS * (len(times) - 1):
         why = f"the server took {max(generated, 0) * 1e3:.1f} ms for {len(times) - 1} further chunks"
         return Arrivals(None, len(times), generated, f"{why}: too little to tell a buffer by")

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..client.sse import SseParser
+from ..client.watch import run_delay_ns
 
 #: how long an answer may take, s
 _TIMEOUT_S = 60.0
@@ -33,12 +34,14 @@ class Answer:
 @dataclass(frozen=True)
 class Streamed:
     """A streamed reply. `events`: (monotonic ns of the read that completed it, its JSON) of each event. `seconds` as of
-    an Answer."""
+    an Answer. `waited`: seconds of them in which this program was ready to read and had no core; 0 where the system
+    does not say."""
 
     status: int
     headers: Mapping[str, str]
     events: list[tuple[int, dict[str, Any]]]
     seconds: float
+    waited: float = 0.0
 
 
 class Line:
@@ -69,7 +72,7 @@ class Line:
 
     def stream(self, path: str, body: bytes) -> Streamed:
         """POST a request whose reply is streamed, and note when each event was read. Raises one of FAULTS."""
-        begun = time.perf_counter()
+        begun, delay = time.perf_counter(), run_delay_ns() or 0
         headers = {**self._headers, "Content-Type": "application/json", "Accept": "text/event-stream"}
         self._http.request("POST", path, body, headers)
         reply = self._http.getresponse()
@@ -77,7 +80,8 @@ class Line:
         while piece := reply.read1(1 << 16):
             at = time.monotonic_ns()
             events += [(at, event) for text in parser.feed(piece) if (event := _json_object(text)) is not None]
-        return Streamed(reply.status, _names(reply), events, time.perf_counter() - begun)
+        waited = max(0, (run_delay_ns() or 0) - delay) / 1e9
+        return Streamed(reply.status, _names(reply), events, time.perf_counter() - begun, waited)
 
 
 def page_path(url: str) -> str:

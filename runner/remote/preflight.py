@@ -16,8 +16,8 @@ from ..plan.blocks import declared_arm
 from ..plan.plan import Plan
 from ..plan.prompts import document
 from ..tokens.words import Words
-from .buffering import OF_THE_WAY, TOKENS, Arrivals, arrivals
-from .line import FAULTS, Line, Streamed, page_path
+from .buffering import OF_THE_WAY, TOKENS, TRIES, Arrivals, arrivals
+from .line import FAULTS, Line, Streamed
 from .probed import with_probe
 from .replicas import LOOKS, Look, Seen, look, one_process, replica_headers, replicas_seen
 from .round_trip import large_share, round_trip
@@ -89,16 +89,19 @@ class Preflight:
         return _Place(fields, pages[0][-1] if pages else None)
 
     def _streams(self, running: Running) -> list[Streamed]:
-        """Two short streamed replies, of one token and of a few; none where they had no answer."""
+        """Short streamed replies: one of a single token, then of a few tokens each, until one is seen to come as it was
+        made; none where they had no answer."""
         path = running.target.path + ("/chat/completions" if _is_chat(self._plan) else "/completions")
         words = Words.from_card(self._plan.card, self._plan.inputs)
         prompt = document(self._plan.seed, 0, 0, 0, _PROMPT_TOKENS + words.template_tokens).tolist()
         body = body_of(self._plan)
-        found = []
+        found: list[Streamed] = []
         try:
-            for tokens in (1, TOKENS):
+            for tokens in (1, *[TOKENS] * TRIES):
                 with Line(running.endpoint.url, running.endpoint.headers) as line:
                     found.append(line.stream(path, body.whole(prompt, tokens)))
+                if tokens > 1 and arrivals(found[0], found[-1]).buffered is False:
+                    break
         except FAULTS:
             return []
         return found
@@ -106,10 +109,12 @@ class Preflight:
     def _buffering(self, running: Running, streams: list[Streamed]) -> dict[str, Field]:
         if len(streams) < 2:
             return {"server.buffering": unknown("a short streamed request had no answer")}
-        came = arrivals(*streams)
-        if came.buffered is None:
+        tries = [arrivals(streams[0], reply) for reply in streams[1:]]
+        # What was seen to pass at once is not held back; what cannot be told is not called held back.
+        came = min(tries, key=lambda found: (found.buffered is not False, found.buffered is not None))
+        if came.buffered is None or came.together is None:
             return {"server.buffering": unknown(came.why)}
-        if came.buffered and came.together is not None:
+        if came.buffered:
             self._refuse_buffer(running, came, came.together, streams[-1])
         return {"server.buffering": observed(came.buffered)}
 

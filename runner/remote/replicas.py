@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from ...schema.digest import canonical_json
@@ -18,7 +19,8 @@ from .line import FAULTS, Answer, Line, page_path
 LOOKS = 8
 STARTED = "process_start_time_seconds"
 _CPU = "process_cpu_seconds_total"
-#: samples that only grow in one process
+#: kinds of metric, and of their samples, that only grow in one process
+_GROWING = ("counter", "histogram", "summary")
 _COUNTERS = ("_total", "_count", "_bucket")
 
 
@@ -66,14 +68,17 @@ def look_of(answer: Answer) -> Look:
     if "json" in answer.headers.get("content-type", ""):
         return Look(headers)
     try:
-        samples = [s for f in text_string_to_metric_families(answer.body.decode()) for s in f.samples]
+        families = list(text_string_to_metric_families(answer.body.decode()))
     except ValueError:
         return Look(headers)
+    samples = [sample for family in families for sample in family.samples]
     started = next((float(s.value) for s in samples if s.name == STARTED), None)
     config = next((canonical_json(s.labels).decode() for s in samples if s.name == "vllm:cache_config_info"), None)
     counters = {
         f"{s.name}{canonical_json(s.labels).decode()}": float(s.value)
-        for s in samples
+        for family in families
+        if family.type in _GROWING
+        for s in family.samples
         if s.name.endswith(_COUNTERS)
     }
     return Look(headers, started, config, counters)
@@ -119,15 +124,16 @@ def _differences(configs: Sequence[str]) -> list[str]:
 
 
 def _went_back(looks: Sequence[Look]) -> str | None:
-    """A counter that went down between two looks, with its values; or one that came and went."""
+    """A counter that went down between two looks, with its values; or one that went and came again."""
     pages = [look.counters for look in looks if look.counters]
-    for before, after in zip(pages, pages[1:], strict=False):
-        for name, value in before.items():
-            if name not in after:
-                return f"{_short(name)} was there, and at the next look was not"
-            if after[name] < value:
-                values = ", ".join(f"{page[name]:g}" for page in pages if name in page)
-                return f"{_short(name)} went back: {values}"
+    for name in dict.fromkeys(name for page in pages for name in page):
+        values = [page.get(name) for page in pages]
+        known = [value for value in values if value is not None]
+        if any(later < earlier for earlier, later in pairwise(known)):
+            return f"{_short(name)} went back: {', '.join(f'{value:g}' for value in known)}"
+        there = [value is not None for value in values]
+        if False in there[there.index(True) : len(there) - there[::-1].index(True)]:
+            return f"{_short(name)} was there, then not, and then again"
     return None
 
 

@@ -549,7 +549,7 @@ def _identity(card: Row, arm: str) -> Row:
         "engine.version": {"value": "0.1.0", "source": "observed", "why": None},
         "host.cpu": {"value": "Example CPU, 2 cores", "source": "observed", "why": None},
         "gpu.name": {"value": None, "source": "unknown", "why": "no accelerator was found"},
-        "server.enable_prefix_caching": {
+        "engine.cache_config.enable_prefix_caching": {
             "value": card["arms"][arm]["flags"].get("enable-prefix-caching"),
             "source": "observed",
             "why": None,

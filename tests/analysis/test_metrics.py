@@ -58,9 +58,9 @@ def test_the_table_and_the_catalogue_are_the_same() -> None:
 
 
 def test_the_servers_metrics_are_in_the_catalogue() -> None:
-    from benchcard.analysis.evidence import SERVER_METRICS
+    from benchcard.analysis.evidence import EVIDENCE
 
-    assert set(SERVER_METRICS) == set(catalogue.SERVER_METRICS)
+    assert set(EVIDENCE) == set(catalogue.SERVER_METRICS)
 
 
 def test_case_1_ttft_is_the_first_token_not_the_role_chunk() -> None:

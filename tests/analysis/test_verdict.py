@@ -452,7 +452,7 @@ def test_conditions_cannot_be_parted_from_the_verdict(tmp_path: Path) -> None:
     }
     assert conditions["host.cpu"]["source"] == "observed"
     assert conditions["gpu.name"] == {"name": "gpu.name", "value": "no accelerator was found", "source": "unknown"}
-    assert "server.enable_prefix_caching (differs between arms)" in conditions
+    assert "engine.cache_config.enable_prefix_caching (differs between arms)" in conditions
     assert conditions["seed"]["value"] == "99, drawn for a second day"
     assert verdict["seed"] == 99
 
@@ -488,7 +488,7 @@ def test_the_documents_shape(tmp_path: Path) -> None:
         "verdict_version", "run", "card", "seed", "revision", "libraries", "verdict", "because", "sentence", "claim",
         "effects", "guards", "evidence", "validity", "blocks", "conditions", "attribution", "summary", "metrics",
         "steady_state", "latency", "objective_percentiles", "knee", "calibration", "next", "power", "flags", "server",
-        "crosscheck",
+        "crosscheck", "identity",
     }  # fmt: skip
     assert verdict["verdict_version"] == 1
     assert set(verdict["libraries"]) == {"numpy", "scipy", "polars"}
@@ -540,3 +540,52 @@ def test_order_of_rows_and_blocks_in_time_does_not_matter(tmp_path: Path) -> Non
     first: Any = analyse(build(tmp_path / "a", good=gain(1.0, 1.34)))
     second: Any = analyse(build(tmp_path / "b", good=gain(1.0, 1.34), rows=shuffled))
     assert first == second
+
+
+def _other_system(root: Path, arm: str, name: str, value: object) -> None:
+    path = root / "identity" / f"{arm}.json"
+    found = json.loads(path.read_text())
+    found["fields"][name] = {"value": value, "source": "observed"}
+    path.write_text(json.dumps(found))
+
+
+def test_a_forbidden_difference_of_identity_is_invalid_whatever_the_effect(tmp_path: Path) -> None:
+    root = build(tmp_path, good=gain(1.0, 1.34))
+    _other_system(root, "candidate", "engine.version", "0.2.0")
+    verdict = analyse(root)
+    assert (verdict["verdict"], codes(verdict)[0]) == ("invalid", "identity")
+    text = "the arms differ in more than the card declares or accepts: engine.version (baseline 0.1.0, candidate 0.2.0)"
+    assert verdict["because"][0]["text"] == text
+    assert f"this run says nothing about {TREATMENT}: {text}: invalid." in verdict["sentence"]
+    reason = "the run is invalid, since the arms are not the systems that the card declares"
+    claimed = [row for row in verdict["effects"] if row["claimed"]]
+    assert [(row["word"], row["reason"]) for row in claimed] == [(None, reason)]
+    assert {(row["word"], row["reason"]) for row in verdict["guards"]} == {("indeterminate", reason)}
+    assert verdict["next"]["action"] == "repair"
+    assert verdict["next"]["text"] == (
+        f"Nothing in this run answers the question: {text}. Start the arms alike in all but the treatment; or declare "
+        "what differs: as a flag or a variable of the arms, under identity.treatment where it follows from the "
+        "treatment, under identity.confounded where it is accepted (the verdict then carries it). Then run a new card."
+    )
+
+
+def test_an_accepted_difference_supports_nothing_and_stands_in_the_headline(tmp_path: Path) -> None:
+    root = build(tmp_path, ab_card(identity={"treatment": [], "confounded": ["engine.*"]}), good=gain(1.0, 1.34))
+    _other_system(root, "candidate", "engine.version", "0.2.0")
+    verdict = analyse(root)
+    assert (verdict["verdict"], codes(verdict)[0]) == ("inconclusive", "confounded")
+    assert verdict["sentence"].endswith(
+        "The arms also differ in engine.*, beside the treatment; the effect may come from there."
+    )
+
+
+def test_a_treatment_that_did_not_arrive_is_inconclusive_first(tmp_path: Path) -> None:
+    root = build(tmp_path, good=gain(1.0, 1.34))
+    for arm in ("baseline", "candidate"):
+        _other_system(root, arm, "engine.cache_config.enable_prefix_caching", "unset")
+    verdict = analyse(root)
+    assert (verdict["verdict"], codes(verdict)[0]) == ("inconclusive", "treatment_not_arrived")
+    assert verdict["sentence"].startswith(
+        "The treatment did not take effect as declared: enable-prefix-caching (baseline false, candidate true), and "
+        "both engines resolved engine.cache_config.enable_prefix_caching to unset. "
+    )

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import polars as pl
-from benchcard.analysis.evidence import change
 from benchcard.analysis.goodput import judge
 from benchcard.analysis.quantities import quantities
 
@@ -75,18 +72,6 @@ def test_gaps_that_nobody_saw_meet_no_objective() -> None:
     for cause, objective in (("itl", {"every": 0.15}), ("icl", {"every": 0.15}), ("tpot", {"at_most": 0.15})):
         found = judge(attempts, quantities(attempts), {"success": True, cause: objective})
         assert (found.missed[cause], found.good) == (1, 1), cause
-
-
-def test_a_counter_that_is_no_number_is_unknown() -> None:
-    def rows(value: float) -> list[dict[str, Any]]:
-        return [
-            {"when": "before", "name": "n", "labels": "{}", "value": 0.0},
-            {"when": "after", "name": "n", "labels": "{}", "value": value},
-        ]
-
-    assert change(pl.DataFrame(rows(3.0)), "n") == (3.0, None)
-    for value in (float("nan"), float("inf")):
-        assert change(pl.DataFrame(rows(value)), "n") == (None, "n is not a finite number")
 
 
 def test_a_window_moved_after_the_run_is_not_the_planned_one(tmp_path: Path) -> None:

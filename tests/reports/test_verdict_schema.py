@@ -13,8 +13,8 @@ import bundles
 import pytest
 import yaml
 from benchcard.analysis import aa, cells, effect, gates, goodput, latency, percentiles, steady_loads
-from benchcard.analysis.evidence import SERVER_METRICS
 from benchcard.analysis.metrics import ALL_METRICS
+from benchcard.analysis.server_metrics import EVIDENCE, SERVER_METRICS
 from benchcard.runner.analysis_process import Analysis, installed_revision
 from benchcard.runner.cli import group
 from benchcard.runner.plan.plan import make_plan
@@ -262,7 +262,9 @@ def test_words_and_names_are_those_of_the_analysis() -> None:
     assert {metric.unit for metric in ALL_METRICS.values()} == set(SCHEMA["$defs"]["unit"]["enum"])
     assert enum("gate", "gate") == set(gates.GATES)
     assert enum("gate", "unit") == {gate.unit for gate in gates.GATES.values()}
-    assert enum("evidence", "metric") == set(SERVER_METRICS)
+    assert enum("evidence", "metric") == set(EVIDENCE)
+    assert enum("server_row", "metric") == set(SERVER_METRICS)
+    assert enum("server_row", "unit") == {metric.unit for metric in SERVER_METRICS.values()}
     assert enum("aa_row", "word") == {aa.CLEAN, aa.UNSHOWN, aa.BIASED, aa.OPEN, None}
     assert enum("steady", "word") == {steady_loads.STEADY, steady_loads.DRIFTS, steady_loads.OPEN, None}
     assert enum("latency", "metric") == set(cells.CURVES)

@@ -34,7 +34,7 @@ arms:
   candidate:
     server: {{url: "{candidate}"{candidate_more}}}
     expect: {{cache_config.enable_prefix_caching: true}}
-identity: {{confounded: {confounded}}}
+identity: {{confounded: {confounded}, treatment: [engine.config.simulated.flags.enable-prefix-caching]}}
 workload:
   arrivals: {{process: closed}}
   concurrency: [8]

@@ -24,9 +24,9 @@ arms:
 workload:
   arrivals: poisson
   loads: [40 req/s]
-  window: {{warmup: 0.1 s, measure: 0.5 s, drain: 2 s}}
+  window: {{warmup: 0.1 s, measure: 0.5 s}}
   requests: {{lengths: {{input: {{median: 60, sigma: 0.3}}, output: 8}}}}
-  client: {{timeout_total: 2 s, timeout_idle: 1 s}}
+  client: {{timeout_total: 20 s, timeout_idle: 10 s}}
 objectives: {{ttft: {{at_most: 1 s}}}}
 quality:
 {quality}

@@ -18,7 +18,7 @@ from benchcard.runner.attempts import AttemptLog
 from benchcard.runner.bundle import Bundle, write_manifest
 from benchcard.runner.execute import Execution
 from benchcard.runner.plan.blocks import plan_blocks
-from benchcard.runner.plan.plan import make_plan
+from benchcard.runner.plan.plan import Plan, make_plan
 from benchcard.runner.prospects import in_virtual_time, seconds_a_block, seconds_of_aa
 from benchcard.runner.virtual_run import virtual_run
 from benchcard.schema.card import load_card
@@ -75,7 +75,11 @@ def test_both_runs_of_the_baseline_are_one_system_with_an_identity_each(aa_run: 
         json.loads((aa_run / "identity" / f"{arm}.json").read_text()) for arm in ("baseline", "baseline_aa")
     )
     assert (first["arm"], second["arm"]) == ("baseline", "baseline_aa")
-    assert first["fields"] == second["fields"]
+    steady = [
+        {name: field for name, field in each["fields"].items() if not field.get("volatile")} for each in (first, second)
+    ]
+    assert steady[0] == steady[1]
+    assert first["fields"]["process.pid"]["value"] != second["fields"]["process.pid"]["value"]
     pids = {line["arm"]: line["pid"] for line in lines_of(aa_run) if line["kind"] == "server_started"}
     assert set(pids) == {"baseline", "candidate", "baseline_aa"}
     assert len(set(pids.values())) == 3
@@ -207,6 +211,9 @@ class Quiet:
     def expect(self, cells: int) -> None:
         pass
 
+    def more(self, cells: int) -> None:
+        pass
+
 
 @pytest.mark.parametrize(("spares", "wanted"), [(2, [(9, 14), (10, None)]), (0, [(7, None), (8, None)])])
 def test_aa_blocks_beyond_their_spare_are_left_out(
@@ -216,11 +223,14 @@ def test_aa_blocks_beyond_their_spare_are_left_out(
     taken. Resumed, it does nothing twice."""
     card = load_card(aa_card(tmp_path, spares=str(spares))).resolved
 
-    class Plan:
-        blocks = plan_blocks(card, 11)
+    plan = Plan(card, "", 11, "card", plan_blocks(card, 11), {}, {})
+
+    class Moves:
+        def enter(self, *_: object) -> None: ...
 
     execution = Execution.__new__(Execution)
-    execution.plan, execution.progress = Plan, Quiet()  # type: ignore[assignment]
+    execution.plan, execution.progress = plan, Quiet()  # type: ignore[assignment]
+    execution._moves = Moves()  # type: ignore[assignment]
     execution.log = AttemptLog(tmp_path / "attempts.jsonl")
     ran: list[int] = []
 
@@ -232,7 +242,7 @@ def test_aa_blocks_beyond_their_spare_are_left_out(
     assert execution._blocks(None) == "complete"  # type: ignore[arg-type]
     lost = [(line["block"], line.get("by")) for line in execution.log.of_kind("block_replaced", "block_lost")]
     assert sorted(lost) == wanted
-    assert ran == [b.block for b in Plan.blocks if not b.spare] + [by for _, by in wanted if by]
+    assert ran == [b.block for b in plan.blocks if not b.spare] + [by for _, by in wanted if by]
     once = list(ran)
     assert execution._blocks(None) == "complete"  # type: ignore[arg-type]
     assert ran[len(once) :] == [number for number in once if number not in dict(wanted)]

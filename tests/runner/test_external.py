@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -38,26 +39,33 @@ validity: {{clock_ratio: 20%, client_cpu: 100%, {lax}}}
 """
 
 
-@pytest.fixture
-def engine() -> Iterator[int]:
+@contextmanager
+def an_engine() -> Iterator[int]:
     """The embedded engine with its prefix cache on, listening."""
     port = free_port()
     arguments = ["--port", str(port), "--served-model-name", "atlas-70b", "--speedup", "20", "--enable-prefix-caching"]
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "benchcard.runner.engines.simulated",
-            *arguments,
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-m", "benchcard.runner.engines.simulated", *arguments], stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     process.stderr.readline()
-    yield port
-    process.terminate()
-    process.communicate(timeout=30)
+    try:
+        yield port
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+@pytest.fixture
+def engine() -> Iterator[int]:
+    with an_engine() as port:
+        yield port
+
+
+@pytest.fixture
+def other_engine() -> Iterator[int]:
+    with an_engine() as port:
+        yield port
 
 
 def test_a_baseline_of_an_outside_server(engine: int, tmp_path: Path) -> None:
@@ -82,10 +90,13 @@ def test_a_baseline_of_an_outside_server(engine: int, tmp_path: Path) -> None:
         assert not file.is_file() or b"canary-secret-value" not in file.read_bytes()
 
 
-def test_arms_that_share_a_server_do_not_warm_each_other(engine: int, tmp_path: Path) -> None:
+def test_arms_that_share_a_server_do_not_warm_each_other(engine: int, other_engine: int, tmp_path: Path) -> None:
+    """In A/A blocks both runs of the baseline are asked at its server."""
     path = tmp_path / "card.yaml"
-    url = f"http://127.0.0.1:{engine}/v1"
-    arms = "\n".join(f'  {arm}: {{server: {{url: "{url}"}}}}' for arm in ("baseline", "candidate"))
+    arms = "\n".join(
+        f'  {arm}: {{server: {{url: "http://127.0.0.1:{port}/v1"}}}}'
+        for arm, port in (("baseline", engine), ("candidate", other_engine))
+    )
     claim = "claim: {metric: output_throughput, must_rise_by: 5%, at: [8]}"
     method = "blocks: 6, aa: {blocks: 5, within: 90%}"
     path.write_text(CARD.format(lax=LAX, kind="ab", claim=claim, arms=arms, endpoint="completions", method=method))

@@ -273,8 +273,8 @@ def test_what_plan_says(tmp_path: Path) -> None:
         "asked: baseline, candidate\n"
         "  task_metric (answers): 40 prompts of items.jsonl, 8 at a time, 256 output tokens; asked: baseline, "
         "candidate\n"
-        # 7 gates asked: 20 s and a timeout of 2 s each
-        "  at the worst 2 min 34 s together (`within` of each gate in each pass); server starts come on top\n"
+        # 7 gates asked: 20 s and a timeout of 20 s each
+        "  at the worst 4 min 40 s together (`within` of each gate in each pass); server starts come on top\n"
     ) in text
 
 
@@ -292,3 +292,11 @@ def test_prompts_not_asked_in_time_leave_the_gate_open(tmp_path: Path) -> None:
     ended = [line for line in lines_of(run) if line["kind"] == "quality_ended"]
     assert all(line["unsent"] > 0 for line in ended)
     assert benchcard("audit", run).stdout.splitlines()[-1] == "nothing failed"
+
+
+def test_the_ready_card_fits_its_budget() -> None:
+    card = Path(__file__).parents[2] / "cards" / "quality-gates.yaml"
+    text = benchcard("plan", card).stdout
+    assert "  greedy_divergence (cache_reuse): 300 prompts made as the workload's, 8 at a time, 48 output" in text
+    # three passes of 2 min and two of 1 min, each with a timeout of 5 s
+    assert "  at the worst 8 min 25 s together" in text

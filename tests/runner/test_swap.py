@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .cards import benchcard, only_run
+from .cards import benchcard, kill, only_run, start_benchcard
 from .outside import Deployment, lines, two_servers
+from .test_audit import edit_log
 
 
 @pytest.fixture
@@ -42,6 +44,21 @@ def test_arms_exchange_places(deployment: Deployment, tmp_path: Path) -> None:
     kinds = [line["kind"] for line in lines(run)]
     assert kinds[: kinds.index("swapped")].count("cell_ended") == 6
     assert benchcard("audit", run).stdout.splitlines()[-1] == "nothing failed"
+    assert f"the arms exchanged places: baseline at {b} and candidate at {a}" in (run / "REPORT.md").read_text()
+    found = json.loads((run / "verdict.json").read_text())["conditions"]
+    (said,) = [row["value"] for row in found if row["name"] == "places"]
+    assert said.startswith(
+        "the arms exchanged places after block 3 of 6; change of output_throughput at concurrency 8: "
+    )
+    # a cell that was asked for elsewhere than where its arm was due
+    moved = lines(run, "cell_started")[-1]
+    edit_log(
+        run,
+        lambda all_: [{**x, "url": "http://elsewhere/v1"} if x["seq"] == moved["seq"] else x for x in all_],
+        rechain=True,
+    )
+    faults = benchcard("audit", run, code=20).stdout
+    assert f"cell {moved['cell']} was run at http://elsewhere/v1; its arm was due at {moved['url']}" in faults
 
 
 def test_a_swap_that_does_not_happen(deployment: Deployment, tmp_path: Path) -> None:
@@ -62,6 +79,30 @@ def test_a_swap_that_does_not_happen(deployment: Deployment, tmp_path: Path) -> 
     assert len(lines(run, "command_begun")) == 1
     assert {url for cell, url in places(run) if cell.endswith("baseline")} == {a, b}
     assert [url for cell, url in places(run) if cell == "b06-baseline"] == [b]
+    assert benchcard("audit", run).stdout.splitlines()[-1] == "nothing failed"
+
+
+def test_killed_after_the_swap(deployment: Deployment, tmp_path: Path) -> None:
+    """The run goes on at the exchanged places, and a spare of the killed cell's block runs there too."""
+    a, b = deployment.url("a"), deployment.url("b")
+    swap = deployment.script("swap", "a:on", "b:off")
+    method = f", swap: {{after_block: 2, command: {json.dumps(swap)}}}"
+    card = two_servers(tmp_path, a, b, method=method)
+    process = start_benchcard("run", card, "--out", tmp_path / "runs")
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline:
+        runs = list((tmp_path / "runs").glob("*/*"))
+        if runs and (runs[0] / "attempts.jsonl").exists() and len(lines(runs[0], "cell_started")) >= 5:
+            break
+        time.sleep(0.02)
+    kill(process)
+    run = only_run(tmp_path / "runs")
+    benchcard("run", "--resume", run)
+    assert len(lines(run, "swapped")) == len(lines(run, "command_begun")) == 1
+    began = [cell for cell, _ in places(run)]
+    assert began[-1].startswith("b07") or "cell_killed" not in {line["kind"] for line in lines(run)}
+    after = [(cell.split("-")[1], url) for cell, url in places(run)[4:]]
+    assert set(after) == {("baseline", b), ("candidate", a)}
     assert benchcard("audit", run).stdout.splitlines()[-1] == "nothing failed"
 
 

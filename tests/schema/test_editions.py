@@ -34,6 +34,13 @@ def test_the_later_keys() -> None:
         ("identity", "treatment"),
         ("method", "swap"), ("method", "aa", "across"), ("method", "aa", "command"),
         *(("arms", arm, "server", "probe") for arm in ("baseline", "candidate")),
+        *(("validity", key) for key in ("server_requests", "server_tokens", "server_latency", "littles_law")),
+        ("outputs", "telemetry_every"),
+        *(("quality", ANY, key) for key in (
+            "risk", "gate", "prompts", "items", "scorer", "before_token", "excess_over_aa_at_most", "equivalent_within",
+            "may_fall_by", "nonconforming_at_most", "json_schema", "reuse", "output_tokens", "concurrency", "repeats",
+            "within",
+        )),
     }  # fmt: skip
     for path in later_keys():
         schema = card_schema()

@@ -35,7 +35,7 @@ def test_there_are_enough_of_them() -> None:
 
 def test_secrets_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(MALFORMED)
-    for name in ("secrets", "secrets-at-launch", "places", "places-not-told-apart"):
+    for name in ("secrets", "secrets-at-launch", "secrets-within", "places", "places-not-told-apart"):
         assert "hunter2" in (MALFORMED / f"{name}.yaml").read_text(encoding="utf-8")
         assert "hunter2" not in problems_of(name)
 

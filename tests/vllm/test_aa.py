@@ -39,7 +39,9 @@ workload:
   client: {token_counts: per_chunk_usage}
 method: {blocks: 6, aa: {blocks: 6, within: 5%}, seed: 5, spare_blocks: 1, pause_between_cells: 0 s}
 # The client shares two cores with vLLM: what is tested is not its quiet.
-validity: {schedule_lag_p99: 1 s, loop_lag_p99: 1 s, client_starved: 100%, client_error: 100 ms}
+validity:
+  {schedule_lag_p99: 1 s, loop_lag_p99: 1 s, client_starved: 100%, client_error: 100 ms,
+   server_latency: {relative: 100%, absolute: 1 s}, littles_law: 100%}
 """
 
 

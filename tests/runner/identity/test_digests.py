@@ -63,7 +63,9 @@ def test_a_file_that_changed_just_now_is_not_remembered(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("settled")
-@pytest.mark.parametrize("spoilt", [b"", b"{", b"[]", b'{"version": 1, "files": {"x": 3}}', b'{"version": 99, "files": {}}'])
+@pytest.mark.parametrize(
+    "spoilt", [b"", b"{", b"[]", b'{"version": 1, "files": {"x": 3}}', b'{"version": 99, "files": {}}']
+)
 def test_a_spoilt_cache_is_as_good_as_none(tmp_path: Path, spoilt: bytes) -> None:
     file, cache = tmp_path / "weights", tmp_path / "digests.json"
     file.write_bytes(b"abc")

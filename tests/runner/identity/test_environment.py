@@ -30,7 +30,8 @@ def test_values_of_names_on_the_list_alone() -> None:
 def test_secrets_are_masked_by_name_and_by_value() -> None:
     env = {
         "HF_TOKEN": CANARY, "VLLM_API_KEY": "other-canary-77", "VLLM_HEADERS": f"Bearer {CANARY}",
-        "HF_ENDPOINT": "https://me:word@hub.example/x", "PGPASSWORD": "pg-canary-1", "VLLM_OTHER": "a other-canary-77 b",
+        "HF_ENDPOINT": "https://me:word@hub.example/x", "PGPASSWORD": "pg-canary-1",
+        "VLLM_OTHER": "a other-canary-77 b",
     }  # fmt: skip
     found = recorded_env(env, named=["PGPASSWORD"])
     assert found == {
@@ -65,16 +66,37 @@ def test_what_each_start_draws_is_left_out() -> None:
     assert recorded_env(env) == {"VLLM_A": "1"}
 
 
+def test_where_a_run_is_started_from_is_left_out() -> None:
+    env = {
+        "TMUX": "x", "SSH_CONNECTION": "x", "TERM": "xterm", "PWD": "/", "REDIS_SERVICE_HOST": "10.0.0.7",
+        "REDIS_PORT_6379_TCP": "x", "PYTEST_CURRENT_TEST": "x", "VLLM_HOST_IP": "10.0.0.8", "MY_TUNING": "1",
+    }  # fmt: skip
+    assert recorded_env(env) == {"MY_TUNING": "[not recorded]", "VLLM_HOST_IP": "10.0.0.8"}
+    assert recorded_env({"USER_TUNING": "1", "TERM": "x"}, named=["TERM"]) == {
+        "TERM": "x", "USER_TUNING": "[not recorded]",
+    }  # fmt: skip
+
+
 def test_a_command() -> None:
     argv = [
-        *("/opt/venv/bin/python3", "-m", "vllm", f"{Path.cwd()}/models/m", "--port", "8123", "--port=9", "--log", "/x/y"),
+        *("/opt/venv/bin/python3", "-m", "vllm", f"{Path.cwd()}/models/m"),
+        *("--port", "8123", "--port=9", "--log", "/x/y"),
         *("--api-key", CANARY, "second-key", "--hf-token=abc", "--max-num-batched-tokens", "2048"),
         *("--chat-template", f"{Path.home()}/t.jinja", "HF_TOKEN=abc"),
+        *(
+            "--kv-transfer-config",
+            '{"role": "both", "extra": {"auth_token": "abc"}}',
+            "--override",
+            '{"a":1}',
+            "{not JSON",
+        ),
     ]
     assert recorded_argv(argv) == [
-        *("python3", "-m", "vllm", "models/m", "--port", "PORT", "--port=PORT", "--log", "LOG"),
+        *("python", "-m", "vllm", "models/m", "--port", "PORT", "--port=PORT", "--log", "LOG"),
         *("--api-key", "[redacted]", "[redacted]", "--hf-token=[redacted]", "--max-num-batched-tokens", "2048"),
         *("--chat-template", shortened(f"{Path.home()}/t.jinja"), "HF_TOKEN=[redacted]"),
+        *("--kv-transfer-config", '{"role": "both", "extra": {"auth_token": "[redacted]"}}'),
+        *("--override", '{"a":1}', "{not JSON"),
     ]
 
 
@@ -84,9 +106,10 @@ def test_a_configuration_at_any_depth() -> None:
         "api_key": [CANARY, None], "headers": {"a": [f"x {CANARY}"]}, "limit": float("inf"), "none": None,
         "max_num_batched_tokens": "2048",
     }  # fmt: skip
+    home = shortened(f"{Path.home()}/.cache/x")
     found = recorded_config(config, [CANARY])
     assert found == {
-        "model_config": {"hf_token": "[redacted]", "max_model_len": 2048, "seed": 0, "path": shortened(f"{Path.home()}/.cache/x")},
+        "model_config": {"hf_token": "[redacted]", "max_model_len": 2048, "seed": 0, "path": home},
         "api_key": ["[redacted]", None], "headers": {"a": ["x [redacted]"]}, "limit": "inf", "none": None,
         "max_num_batched_tokens": "2048",
     }  # fmt: skip

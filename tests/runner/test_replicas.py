@@ -1,0 +1,160 @@
+"""How many servers answered, how chunks came, and what a probe may add: constructed looks and streams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from benchcard.runner.remote.buffering import Arrivals, arrivals
+from benchcard.runner.remote.line import Answer, Streamed
+from benchcard.runner.remote.probed import with_probe
+from benchcard.runner.remote.replicas import Look, look_of, one_process, replicas_seen
+from benchcard.runner.remote.round_trip import large_share
+from benchcard.schema.errors import SystemUnderTestError
+from hypothesis import given
+from hypothesis import strategies as st
+
+MS = 1_000_000
+
+
+def page(started: float | None, total: float, **more: Any) -> Look:
+    return Look(started=started, counters={"x_total{}": total}, **more)
+
+
+def test_one_process() -> None:
+    seen = replicas_seen([page(100.0, total) for total in (1, 1, 5, 9)])
+    assert (seen.count, seen.signs) == (1, ())
+
+
+def test_two_processes_that_take_turns() -> None:
+    seen = replicas_seen([page(100.0, 7), page(250.25, 2), page(100.0, 7)])
+    assert seen.count == 2
+    assert seen.signs == (
+        "process start times: 1970-01-01T00:01:40.00Z, 1970-01-01T00:04:10.25Z",
+        "x_total went back: 7, 2, 7",
+    )
+
+
+def test_headers_name_the_replicas() -> None:
+    looks = [Look(headers={"x-pod": name}) for name in ("a", "b", "c", "a")]
+    assert replicas_seen(looks).count == 3
+    assert replicas_seen(looks).signs == ("x-pod: a, b, c",)
+
+
+def test_counters_alone_tell_two_apart() -> None:
+    seen = replicas_seen([page(None, 120), page(None, 15), page(None, 120)])
+    assert (seen.count, seen.signs) == (2, ("x_total went back: 120, 15, 120",))
+    other = Look(counters={"y_total{}": 1})
+    gone = replicas_seen([page(None, 1), other, page(None, 1)])
+    assert gone.signs == ("x_total was there, then not, and then again",)
+    # one that went for good was taken away, and one that came is new
+    assert replicas_seen([page(None, 1), other, other]).count == 1
+
+
+def test_only_what_must_grow_is_a_counter() -> None:
+    """A gauge may be called anything."""
+    text = "# TYPE x_count gauge\nx_count 5\n# TYPE y_total counter\ny_total 3\n"
+    found = look_of(Answer(200, {"content-type": "text/plain", "x-pod": "a", "x-other": "b"}, text.encode(), 0.0))
+    assert found == Look({"x-pod": "a"}, None, None, {"y_total{}": 3.0})
+    assert look_of(Answer(200, {"content-type": "application/json"}, b"{}", 0.0)) == Look()
+
+
+def test_other_cache_settings_are_another_server() -> None:
+    looks = [Look(config=f'{{"block_size":"16","cache_dtype":"{kind}"}}') for kind in ("auto", "fp8")]
+    seen = replicas_seen(looks)
+    assert (seen.count, seen.signs) == (2, ("cache settings: cache_dtype=auto, cache_dtype=fp8",))
+
+
+def test_nothing_to_tell_replicas_by() -> None:
+    assert replicas_seen([Look(), Look()]).count is None
+
+
+@given(st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=1, max_size=8))
+def test_as_many_as_there_are_start_times(started: list[float]) -> None:
+    assert replicas_seen([Look(started=at) for at in started]).count == len(set(started))
+
+
+@pytest.mark.parametrize(
+    ("cpu", "starts", "one"),
+    [
+        ((1.0, 1.1, 1.2), (5.0, 5.0), True),
+        ((1.0, 9.0, 1.2), (5.0, 5.0), False),
+        ((1.0, 1.1, 1.2), (5.0, 6.0), False),
+    ],
+)
+def test_two_addresses_of_one_process(cpu: tuple[float, ...], starts: tuple[float, float], one: bool) -> None:
+    first, second, again = (
+        Look(started=at, counters={"process_cpu_seconds_total{}": used})
+        for at, used in zip((starts[0], starts[1], starts[0]), cpu, strict=True)
+    )
+    assert one_process(first, second, again) is one
+
+
+def stream(*at_ms: float, seconds: float, status: int = 200, waited: float = 0.0) -> Streamed:
+    events = [(round(at * MS), {"choices": [{"text": "x"}]}) for at in at_ms]
+    return Streamed(status, {}, [*events, (0, {"choices": []})], seconds, waited)
+
+
+ONE = stream(1, seconds=0.010)
+
+
+def test_chunks_that_come_as_they_are_made() -> None:
+    assert arrivals(ONE, stream(*range(0, 100, 10), seconds=0.110)).buffered is False
+
+
+def test_chunks_that_were_held_back() -> None:
+    found = arrivals(ONE, stream(*(100 + i / 100 for i in range(10)), seconds=0.110))
+    assert found == Arrivals(1.0, 10, pytest.approx(0.1))  # type: ignore[arg-type]
+    assert found.buffered is True
+
+
+@pytest.mark.parametrize(
+    ("many", "why"),
+    [
+        (stream(*(i / 100 for i in range(10)), seconds=0.0105),
+         "the server took 0.5 ms for 9 further chunks: too little to tell a buffer by"),
+        (stream(1, 2, seconds=0.5), "a short stream had 2 chunks with tokens"),
+        (stream(seconds=0.5, status=429), "a short streamed request was answered with HTTP 429"),
+        (stream(*(i / 100 for i in range(10)), seconds=0.110, waited=0.06),
+         "the client had no core of its own while a short stream came"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_told(many: Streamed, why: str) -> None:
+    found = arrivals(ONE, many)
+    assert (found.buffered, found.why) == (None, why)
+
+
+def test_a_round_trip_beside_the_objective() -> None:
+    found = {"median": 0.1}
+    assert large_share(found, {"ttft": {"at_most": 0.8}}) == pytest.approx(0.125)
+    assert large_share(found, {"ttft": {"at_most": 1.01}}) is None
+    assert large_share("no answer", {"ttft": {"at_most": 0.8}}) is None
+    assert large_share(found, None) is None
+
+
+def field(value: Any, source: str = "observed", **more: Any) -> dict[str, Any]:
+    return {"value": value, "source": source, **more}
+
+
+def test_a_probe_adds_what_nobody_saw() -> None:
+    fields = {"engine.version": field("0.32.0"), "gpu.count": field(None, "unknown", why="not told over HTTP")}
+    probe = {"engine.version": field("0.32.0+cpu"), "gpu.count": field(8), "engine.commit": field("abc")}
+    assert with_probe("baseline", fields, probe, at_home=True) == {
+        "gpu.count": {"value": 8, "source": "observed", "by": "probe"},
+        "engine.commit": {"value": "abc", "source": "observed", "by": "probe"},
+    }
+    assert set(with_probe("baseline", fields, probe, at_home=False)) == {"gpu.count"}
+
+
+def test_a_probe_of_another_configuration() -> None:
+    fields = {"engine.cache_config": field({"block_size": "16", "cache_dtype": "auto"})}
+    probe = {"engine.cache_config": field({"cache_dtype": "fp8", "more": 1})}
+    with pytest.raises(SystemUnderTestError) as caught:
+        with_probe("baseline", fields, probe, at_home=True)
+    assert str(caught.value) == (
+        "baseline: engine.cache_config.cache_dtype is auto, as the server says; its probe's file says fp8. Run "
+        "`benchcard probe` on the host of the server that answers now"
+    )
+    # what moves from reading to reading contradicts nothing
+    moving = {"server.load": field(1, volatile=True), "host.load": field(1, volatile=True)}
+    assert with_probe("baseline", moving, {"host.load": field(7, volatile=True)}, at_home=True) == {}
