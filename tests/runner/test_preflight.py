@@ -120,9 +120,8 @@ def test_replicas_that_the_card_knows_of(deployment: Deployment, tmp_path: Path)
     evidence = "evidence: [{metric: server.prefix_cache_hit_rate, arm: candidate, at_least: 0%}]"
     try:
         with Proxy([deployment.ports["b"], other]) as balancer:
-            card = two_servers(
-                tmp_path, deployment.url("a"), balancer.url, candidate_more=", replicas: 2", objectives=evidence
-            )
+            more = f', replicas: 2, metrics: "{balancer.url.removesuffix("/v1")}/metrics"'
+            card = two_servers(tmp_path, deployment.url("a"), balancer.url, candidate_more=more, objectives=evidence)
             benchcard("run", card, "--out", tmp_path / "runs")
     finally:
         stop_engine(tmp_path, other)
