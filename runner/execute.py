@@ -150,6 +150,7 @@ class Execution:
     def _verify(self, running: Running, probe: Probe) -> None:
         """The server is what the card says; what it is beside that is written down."""
         card = self.plan.card
+        self._preflight.look(running)
         words = Words.from_card(card, self.plan.inputs)
         unsure = check_server(words, some_prompts(self.plan, PROMPTS), model_name(card), running.arm, probe)
         self._identities.started(running, probe, tokenizer_facts(card, unsure))

@@ -21,7 +21,7 @@ _GENERATES_NS = 400_000
 BUFFERED = 0.8
 
 #: so often a short stream is asked for until one comes as it was made: a client without a core reads late, and together
-TRIES = 4
+TRIES = 6
 #: a stream during which the client waited for a core for this share of its time says nothing
 _STARVED = 0.25
 

@@ -54,13 +54,17 @@ class Preflight:
         if running.process is not None:
             found = round_trip(running.endpoint)
             return {"server.round_trip": _volatile(unknown(found) if isinstance(found, str) else observed(found))}
-        assert running.place is not None
+        self.look(running)
+        return {**self._seen[str(running.place)].fields, **self._probed(running, fields)}
+
+    def look(self, running: Running) -> None:
+        """Look at the place of a server that somebody else runs, if that was not done: before anything else is asked
+        of it, since several servers behind one address contradict one another. Raises as `fields` does."""
         place = running.place
-        if place not in self._seen:
+        if place is not None and place not in self._seen:
             self._seen[place] = self._look(running)
             self._refuse_one_server(running)
             self._addresses[place] = running
-        return {**self._seen[place].fields, **self._probed(running, fields)}
 
     def _probed(self, running: Running, fields: dict[str, Field]) -> dict[str, Field]:
         server = self._plan.card["arms"][running.place]["server"]
@@ -110,8 +114,8 @@ class Preflight:
         if len(streams) < 2:
             return {"server.buffering": unknown("a short streamed request had no answer")}
         tries = [arrivals(streams[0], reply) for reply in streams[1:]]
-        # What was seen to pass at once is not held back; what cannot be told is not called held back.
-        came = min(tries, key=lambda found: (found.buffered is not False, found.buffered is not None))
+        # What was seen to pass at once is not held back; a stream that says nothing says nothing about the others.
+        came = min(tries, key=lambda found: (found.buffered is not False, found.buffered is None))
         if came.buffered is None or came.together is None:
             return {"server.buffering": unknown(came.why)}
         if came.buffered:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchcard.analysis.identity_places import of_a_place
+from benchcard.analysis.identity_places import expected_look, of_a_place
 from benchcard.analysis.places import sides
 from benchcard.analysis.read import read_bundle
 
@@ -119,3 +119,39 @@ def test_aa_at_one_server_accounts_for_nothing(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_belongs_to_a_place(name: str, of_place: bool) -> None:
     assert of_a_place(name) is of_place
+
+
+def field(value: Any) -> Row:
+    return {"value": value, "source": "observed"}
+
+
+def looks(root: Path, log: tuple[Row, ...], **arms: Row) -> Path:
+    """A bundle with a swap and these first looks."""
+    bundle = swapped(root, log=log)
+    for arm, fields in arms.items():
+        told = {name: field(value) for name, value in fields.items()}
+        (bundle / "identity" / f"{arm}.json").write_text(json.dumps({"arm": arm, "fields": told}))
+    return bundle
+
+
+def test_what_an_arm_should_be_like_where_it_is(tmp_path: Path) -> None:
+    """It takes its configuration along, and finds the node and the address of the place."""
+    log = ({"kind": "cell_started", "cell": "b04-baseline-l1"}, {"kind": "swapped"})
+    bundle = read_bundle(
+        looks(
+            tmp_path, log,
+            baseline={"node": "n1", "engine.version": "1", "server.url": "a", "gpu.uuid": "g1"},
+            candidate={"node": "n2", "engine.version": "2", "server.url": "b"},
+        )
+    )  # fmt: skip
+
+    def values(arm: str, cell: str) -> Row:
+        return {name: told["value"] for name, told in (expected_look(bundle, arm, cell) or {}).items()}
+
+    home = {"node": "n1", "engine.version": "1", "server.url": "a", "gpu.uuid": "g1"}
+    assert values("baseline", "b04-baseline-l1") == home
+    # not yet in the log: it is about to be started, at the other place
+    assert values("baseline", "b05-baseline-l1") == {"node": "n2", "engine.version": "1", "server.url": "b"}
+    assert values("candidate", "b05-candidate-l1") == {
+        "node": "n1", "engine.version": "2", "server.url": "a", "gpu.uuid": "g1",
+    }  # fmt: skip

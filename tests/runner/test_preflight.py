@@ -65,7 +65,8 @@ def test_a_proxy_that_buffers(deployment: Deployment, tmp_path: Path) -> None:
 def test_a_buffer_that_the_card_allows(deployment: Deployment, tmp_path: Path) -> None:
     ttft = "objectives: {ttft: {at_most: 1 us}}"
     with Proxy([deployment.ports["b"]], buffer=True, header="X-Pod: pod-7") as proxy:
-        card = two_servers(tmp_path, deployment.url("a"), proxy.url, objectives=ttft)
+        accepted = "[server.buffering]"
+        card = two_servers(tmp_path, deployment.url("a"), proxy.url, objectives=ttft, confounded=accepted)
         said = benchcard("run", card, "--out", tmp_path / "runs").stderr
     assert "the card allows it (validity.coalesced_chunks)" in said
     assert "of the objective on TTFT" in said
@@ -120,9 +121,8 @@ def test_replicas_that_the_card_knows_of(deployment: Deployment, tmp_path: Path)
     evidence = "evidence: [{metric: server.prefix_cache_hit_rate, arm: candidate, at_least: 0%}]"
     try:
         with Proxy([deployment.ports["b"], other]) as balancer:
-            card = two_servers(
-                tmp_path, deployment.url("a"), balancer.url, candidate_more=", replicas: 2", objectives=evidence
-            )
+            more = f', replicas: 2, metrics: "{balancer.url.removesuffix("/v1")}/metrics"'
+            card = two_servers(tmp_path, deployment.url("a"), balancer.url, candidate_more=more, objectives=evidence)
             benchcard("run", card, "--out", tmp_path / "runs")
     finally:
         stop_engine(tmp_path, other)
