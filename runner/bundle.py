@@ -83,6 +83,10 @@ class Bundle:
         """What the arm was."""
         return self.root / "identity" / f"{arm}.json"
 
+    def cell_identity(self, cell: str) -> Path:
+        """In what the arm was not as it was first, before a cell."""
+        return self.root / "identity" / "cells" / f"{cell}.json"
+
     def certificate(self, number: int) -> Path:
         """The instrument's certificate of a sitting, counted from 1."""
         return self.root / "instrument" / f"{number}.json"

@@ -20,21 +20,19 @@ from .engines.fleet import Fleet, Running
 from .engines.launch import is_cold_start, model_name
 from .engines.probe import Probe
 from .files import read_json, write_json
-from .identity.observe import identify, tokenizer_facts
+from .identity.observe import tokenizer_facts
+from .identity.records import Records
 from .instrument.calibrate import calibrate, run_grid
 from .instrument.certificate import short_of
 from .instrument.point import Client
 from .measure import Session, measure_cell, salvage
-from .plan.blocks import BASELINE, BASELINE_AA, Block, Cell
+from .plan.blocks import Block, Cell
 from .plan.exact import some_prompts
 from .plan.plan import Plan
 from .progress import Progress
 from .tokens.server import PROMPTS, check_server
 from .tokens.words import Words
 from .warm import prepare_cache
-
-#: an arm -> the one that must be the same system
-_TWINS = {BASELINE: [BASELINE_AA], BASELINE_AA: [BASELINE]}
 
 
 class Execution:
@@ -46,6 +44,7 @@ class Execution:
         self.log = log
         self.progress = progress
         self.session = Session(bundle, plan, time.monotonic_ns())
+        self._identities = Records(bundle, plan.card, log)
         self._checks: CellChecks | None = None
 
     def run(self, *, resumed: bool) -> str:
@@ -137,18 +136,11 @@ class Execution:
             fleet.stop_all()
 
     def _verify(self, running: Running, probe: Probe) -> None:
-        """The server is what the card says, and, restarted, what it was before."""
-        path = self.bundle.identity(running.arm)
-        first, same = path.exists(), [path, *map(self.bundle.identity, _TWINS.get(running.arm, ()))]
-        before = next((read_json(file) for file in same if file.exists()), None)
+        """The server is what the card says; what it is beside that is written down."""
         card = self.plan.card
         words = Words.from_card(card, self.plan.inputs)
         unsure = check_server(words, some_prompts(self.plan, PROMPTS), model_name(card), running.arm, probe)
-        tokenizer = tokenizer_facts(card, unsure)
-        identity = identify(card, running.arm, probe, running.argv, running.env, before, tokenizer)
-        if not first:
-            write_json(path, identity)
-            self.log.append("identity", arm=running.arm, sha256_of_file=digest_file(path))
+        self._identities.started(running, probe, tokenizer_facts(card, unsure))
 
     def _blocks(self, fleet: Fleet) -> str:
         """Planned blocks, then as many spares as blocks were lost. An A/A block has a spare of its own; without one it
@@ -210,6 +202,7 @@ class Execution:
         running = fleet.server_for(cell)
         if not cold:
             time.sleep(pause)
+        self._identities.before(cell, running)
         self.progress.cell(cell)
         prepared = prepare_cache(self.plan, cell, running)
         if prepared is not None:
@@ -245,6 +238,8 @@ def cell_digests(bundle: Bundle, cell: Cell) -> dict[str, str]:
         # Only a cold start has the start of its server among its files.
         if path.exists() or kind != "start":
             digests[f"{kind}_sha256"] = digest_file(path)
+    if (identity := bundle.cell_identity(cell.cell)).exists():
+        digests["identity_sha256"] = digest_file(identity)
     return digests
 
 

@@ -6,9 +6,14 @@ from collections.abc import Iterator
 
 from ...schema.digest import digest_file
 from ..files import read_json
-from ..identity.observe import STEADY
 from ..plan.blocks import BASELINE, BASELINE_AA
 from .context import Context
+
+#: what the baseline's two runs in A/A blocks must have in common in any identity file, old ones too
+_ALIKE = (
+    *("engine.version", "model.name", "model.context_limit", "process.argv", "process.env", "model.weights_sha256"),
+    *("engine.flags", "server.url"),
+)
 
 
 def order(context: Context) -> Iterator[str]:
@@ -81,6 +86,22 @@ def identity(context: Context) -> Iterator[str]:
             yield f"attempts.jsonl: servers of {arm} were started by {len(commands)} different commands"
     if BASELINE_AA in ran:
         yield from _same_system(context)
+    yield from _cell_identities(context)
+
+
+def _cell_identities(context: Context) -> Iterator[str]:
+    """What each cell found before its load is in the file that the log says, and there is no other. (A log of before
+    each cell was looked at names none.)"""
+    begun = {line["cell"] for line in context.lines("cell_started")}
+    for line in context.lines("cell_ended"):
+        if "identity_sha256" not in line:
+            continue
+        path = context.bundle.cell_identity(line["cell"])
+        if not path.exists() or digest_file(path) != line["identity_sha256"]:
+            yield f"identity/cells/{path.name}: not the file that was written before the cell's load"
+    for path in sorted((context.bundle.root / "identity" / "cells").glob("*")):
+        if path.stem not in begun:
+            yield f"identity/cells/{path.name}: the log knows of no such cell"
 
 
 def _same_system(context: Context) -> Iterator[str]:
@@ -88,7 +109,7 @@ def _same_system(context: Context) -> Iterator[str]:
     both = [context.bundle.identity(arm) for arm in (BASELINE, BASELINE_AA)]
     if all(path.exists() for path in both):
         found = [read_json(path)["fields"] for path in both]
-        for name in (*STEADY, "model.weights_sha256", "engine.flags", "server.url"):
+        for name in _ALIKE:
             if found[0].get(name) != found[1].get(name):
                 yield f"identity/{BASELINE_AA}.json: {name} is not the baseline's"
     commands = {

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "reproduce": ("reproduce", "Run a card again with a fresh seed and compare the two days."),
     "audit": ("audit", "Recompute a run from its raw events; name what cannot be trusted."),
     "calibrate": ("calibrate", "Measure the client on this machine; write its certificate."),
+    "probe": ("probe", "Print what this host tells of a server on it, for another host's run."),
     "engine": ("engine", "Run the embedded engine on its own."),
 }
 

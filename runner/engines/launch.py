@@ -13,8 +13,8 @@ from ...schema.errors import InputError
 from ..plan.blocks import BASELINE_AA, declared_arm
 
 HOST = "127.0.0.1"
-#: told to every vLLM: report to nobody
-_VLLM_ENV = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+#: told to every vLLM: report to nobody; show the resolved configuration (it listens on loopback alone)
+_VLLM_ENV = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_SERVER_DEV_MODE": "1"}
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,10 @@ class Probe:
         except httpx.HTTPError:
             return False
 
-    def json(self, url: str) -> Any | None:
-        """A JSON document, or None where the server has none."""
+    def json(self, url: str, within: float = 10.0) -> Any | None:
+        """A JSON document, or None where the server has none, or gives none within so many seconds."""
         try:
-            reply = self._http.get(url)
+            reply = self._http.get(url, timeout=within)
             return redactor().value(reply.json()) if reply.status_code == 200 else None
         except (httpx.HTTPError, ValueError):
             return None
@@ -84,6 +84,16 @@ class Probe:
             raise SystemUnderTestError(f"{url}: no answer ({type(error).__name__})") from None
         if status in (404, 405):
             raise SystemUnderTestError(f"{url}: HTTP {status}; this server has no such endpoint. Check the URL's path")
+
+    def ask(self, endpoint: str, body: bytes) -> Any | None:
+        """The JSON reply to one request that is not streamed, off the measured path; None where there is none."""
+        url = self.endpoint.url + ("/chat/completions" if endpoint == "chat" else "/completions")
+        headers = {"content-type": "application/json"}
+        try:
+            reply = self._http.post(url, content=body, headers=headers, timeout=60.0)
+            return redactor().value(reply.json()) if reply.status_code == 200 else None
+        except (httpx.HTTPError, ValueError):
+            return None
 
     def generate(self, endpoint: str, body: bytes) -> None:
         """Send one request that is not streamed, off the measured path. Raises SystemUnderTestError if it fails."""

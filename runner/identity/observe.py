@@ -1,192 +1,174 @@
-"""The identity of an arm: what the card declares, what the running server says of itself, and what stays unknown.
+"""The identity of an arm: what the card declares, what the running server and its host tell, and what stays unknown.
 
-A fact that contradicts the card ends the run before anything is measured: a number from another system is worse than
-none.
+What contradicts the card's model, version or expectations ends the run before anything is measured: a number from
+another system is worse than none. Other differences, between the arms or between two starts of one, are recorded; the
+analysis judges them.
 """
 
 from __future__ import annotations
 
 import os
-import platform
-from itertools import pairwise
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from ...schema.digest import digest_file
-from ...schema.errors import SystemUnderTestError
-from ..engines.launch import arm_flags, local_argv, model_name
+from ..engines.launch import is_cold_start, model_name
 from ..engines.probe import Probe
-from ..plan.blocks import declared_arm
-from ..secrets import redact_env, redactor
+from . import engine
+from .accelerators import NAMES as GPU_NAMES
+from .card_facts import (
+    declared_fields,
+    declared_weights,
+    require_expected,
+    require_weights,
+    served_model,
+    tokenizer_facts,
+    version_field,
+)
+from .digests import Digests
+from .environment import secret_values
+from .fields import Field, Fields, all_unknown, declared, observed, told, unknown, volatile
+from .host import client_fields, host_now
+from .local import local_fields
+from .model import NAMES as MODEL_NAMES
+from .neighbours import Neighbours
+from .process import NAMES as PROCESS_NAMES
+from .process import Tree, environment, find, started
 
-Field = dict[str, Any]
+__all__ = ["Server", "identify", "look_again", "tokenizer_facts"]
+
+_HOST_NAMES = (
+    *("host.cpu", "host.cores", "host.governor", "host.frequency_max", "host.numa", "host.memory", "host.kernel"),
+    *("host.os", "host.firmware", "host.hypervisor", "host.affinity", "node", "pod", "container.image"),
+)
+_ELSEWHERE = "the server is not started by this run"
 
 
-def observed(value: Any) -> Field:
-    """A fact that the system told."""
-    return {"value": value, "source": "observed"}
+@dataclass(frozen=True)
+class Server:
+    """Which server is looked at: the process that this run launched (None: somebody else runs it), the port on which it
+    listens, and the variables that were set for it."""
 
-
-def declared(value: Any) -> Field:
-    """A fact that only the card tells."""
-    return {"value": value, "source": "declared"}
-
-
-def unknown(why: str) -> Field:
-    """A fact that nobody told, with the reason."""
-    return {"value": None, "source": "unknown", "why": why}
-
-
-#: facts that must not change when a server of an arm is started again, or when the baseline runs against itself
-STEADY = ("engine.version", "model.name", "model.context_limit", "process.argv", "process.env")
+    pid: int | None
+    port: int | None
+    env: dict[str, str]
 
 
 def identify(
     card: dict[str, Any],
     arm: str,
     probe: Probe,
-    argv: list[str] | None,
-    env: dict[str, str],
-    before: dict[str, Any] | None = None,
-    tokenizer: dict[str, Field] | None = None,
-) -> dict[str, Any]:
-    """identity/<arm>.json. `before` is what was found when the arm was first started (or, in A/A blocks, the other run
-    of the same arm, which must be the same): its weights are not read again.
-    `tokenizer`: what tokenizer_facts found.
+    server: Server,
+    digests: Digests,
+    tokenizer: Fields | None = None,
+) -> Fields:
+    """A whole look at a server that has just come up. `tokenizer`: what tokenizer_facts found.
 
-    Raises SystemUnderTestError where the server is not what the card says, or not what it was before.
+    Raises SystemUnderTestError where the server is not what the card says.
     """
-    known: dict[str, Field] = {} if before is None else before["fields"]
-    fields: dict[str, Field] = {
-        "engine.kind": declared(card["system"]["engine"]["kind"]),
-        **_version(card, arm, probe),
-        **_model(card, arm, probe),
-        "model.weights_sha256": known.get("model.weights_sha256") or _weights(card),
-        **(tokenizer or {}),
-        **_cache_config(card, arm, probe),
-        "engine.flags": declared(arm_flags(card, arm)),
-        **_declared_hardware(card),
-        **_client_host(),
-    }
-    if argv is None:
-        fields["process.argv"] = unknown("the server is not started by this run")
-        fields["server.url"] = declared(probe.endpoint.url)
+    tree = None if server.pid is None else find(server.pid, server.port)
+    said = _said(card, arm, probe, tree)
+    if server.pid is None:
+        here = _elsewhere(card, probe, said.pop("system", {}))
     else:
-        fields["process.argv"] = observed(redactor().argv(_without_volatile(local_argv(argv))))
-        fields["process.env"] = observed(redact_env(env))
-        fields["host.same_as_client"] = observed(True)
-    for name in STEADY:
-        if known and known.get(name) != fields.get(name):
-            first = "the arm" if before is None or before["arm"] == arm else before["arm"]
-            raise SystemUnderTestError(
-                f"{arm}: {name} was {known.get(name)} when {first} was first started, and is {fields.get(name)} now"
-            )
-    return {"arm": arm, "fields": fields}
-
-
-def _without_volatile(argv: list[str]) -> list[str]:
-    """The command without what differs at every start: its port, and where the embedded engine writes its log."""
-    return [
-        part if before not in ("--port", "--log") else before.removeprefix("--").upper()
-        for before, part in pairwise(["", *argv])
-    ]
-
-
-def _version(card: dict[str, Any], arm: str, probe: Probe) -> dict[str, Field]:
-    wanted = card["system"]["engine"]["version"]
-    answer = probe.json(probe.endpoint.root + "/version")
-    found = answer.get("version") if isinstance(answer, dict) else None
-    if found is None:
-        field = unknown("the server has no /version") if wanted == "any" else declared(wanted)
-        return {"engine.version": field}
-    # A build suffix such as +cpu names the same release.
-    if wanted != "any" and found != wanted and not found.startswith(f"{wanted}+"):
-        raise SystemUnderTestError(f"{arm}: engine version {found}; the card says {wanted}")
-    return {"engine.version": observed(found)}
-
-
-def _model(card: dict[str, Any], arm: str, probe: Probe) -> dict[str, Field]:
-    wanted = model_name(card)
-    models = probe.models()
-    served = next((model for model in models if model.get("id") == wanted), None)
-    if served is None:
-        ids = ", ".join(str(model.get("id")) for model in models) or "none"
-        raise SystemUnderTestError(f"{arm}: the server has the models {ids}; the card says {wanted}")
-    fields = {"model.name": observed(wanted)}
-    limit = served.get("max_model_len")
-    wanted_limit = card["system"]["model"].get("context_limit")
-    if limit is None:
-        fields["model.context_limit"] = unknown("the server does not tell its context limit")
-    elif isinstance(wanted_limit, int) and limit != wanted_limit:
-        raise SystemUnderTestError(f"{arm}: context limit {limit}; the card says {wanted_limit}")
-    else:
-        fields["model.context_limit"] = observed(limit)
-    fields["model.precision"] = declared(card["system"]["model"].get("precision"))
+        said.pop("system", None)
+        here = _here(card, tree, server, digests)
+        require_weights(card, arm, here["model.weights_sha256"])
+        digests.keep()
+    packages = here.get("process.packages") or unknown("")
+    fields = {**declared_fields(card, arm), **here, **said, **(tokenizer or {}), **client_fields()}
+    package = "benchcard" if card["system"]["engine"]["kind"] == "simulated" else "vllm"
+    fields["engine.commit"] = engine.commit(said["engine.version"]["value"], said["engine.env"], packages, package)
     return fields
 
 
-def tokenizer_facts(card: dict[str, Any], unsure: str | None) -> dict[str, Field]:
-    """The tokenizer of a card that names a file, and whether the server counted a few planned prompts as it does."""
-    file = card["system"]["model"].get("tokenizer")
-    if not isinstance(file, dict) or "sha256" not in file:
-        return {}
-    alike = observed("planned prompts counted alike by the server") if unsure is None else unknown(unsure)
-    return {"model.tokenizer_sha256": declared(file["sha256"]), "model.tokenizer_check": alike}
+def look_again(card: dict[str, Any], arm: str, probe: Probe, server: Server, known: Fields) -> Fields | None:
+    """What a server tells that was looked at before, and was not restarted since: what can change while it runs, and
+    what is asked for in a moment. None where it is another process now, which needs a whole look.
 
-
-def _weights(card: dict[str, Any]) -> Field:
-    model = card["system"]["model"]
-    if model.get("path"):
-        files = sorted(Path(model["path"]).glob("*.safetensors"))
-        if files:
-            return observed({file.name: digest_file(file) for file in files})
-        return unknown(f"no weights found below {model['path']}")
-    weights = model.get("weights_sha256")
-    if isinstance(weights, dict) and "unknown" in weights:
-        return unknown(weights["unknown"])
-    return declared(weights) if weights else unknown("neither a path nor a digest of the weights is on the card")
-
-
-def _cache_config(card: dict[str, Any], arm: str, probe: Probe) -> dict[str, Field]:
-    config = probe.cache_config()
-    for key, wanted in card["arms"][declared_arm(arm)]["expect"].items():
-        found = config.get(key.removeprefix("cache_config."))
-        if found is None:
-            raise SystemUnderTestError(f"{arm}: expect {key}: the server does not tell it; the card says {wanted}")
-        if not _same(found, wanted):
-            raise SystemUnderTestError(f"{arm}: {key} is {found}; the card expects {wanted}")
-    for flag, wanted in arm_flags(card, arm).items():
-        found = config.get(flag.replace("-", "_"))
-        if found is not None and isinstance(wanted, bool | int | str) and not _same(found, wanted):
-            raise SystemUnderTestError(f"{arm}: the server runs with {flag} = {found}; the card says {wanted}")
-    if not config:
-        return {"engine.cache_config": unknown("the server exposes no vllm:cache_config_info")}
-    return {"engine.cache_config": observed(dict(sorted(config.items())))}
-
-
-def _same(found: str, wanted: Any) -> bool:
-    return found.lower() == str(wanted).lower()
-
-
-def _declared_hardware(card: dict[str, Any]) -> dict[str, Field]:
-    fields = {}
-    for key, value in card["system"]["hardware"].items():
-        is_unknown = isinstance(value, dict) and "unknown" in value
-        fields[f"hardware.{key}"] = unknown(value["unknown"]) if is_unknown else declared(value)
-    fields["host.neighbours"] = declared(card["system"]["neighbours"])
-    return fields
-
-
-def _client_host() -> dict[str, Field]:
-    cpu = platform.processor() or "unknown"
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        cpu = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
+    Raises SystemUnderTestError where the server is no longer what the card says.
+    """
+    if server.pid is None:
+        now = engine.process_start(probe)
+        same = now == known.get("process.started")
+    else:
+        pid = known["process.pid"]["value"]
+        same = pid is None or volatile(told(started(pid), "the kernel does not tell")) == known["process.started"]
+        now = known["process.started"]
+    if not same:
+        return None
+    config = known["engine.config"].get("value")
     return {
-        "client.cpu": observed(cpu),
-        "client.cores": observed(os.cpu_count()),
-        "client.kernel": observed(platform.release()),
-        "client.python": observed(platform.python_version()),
+        **known,
+        **_version_and_model(card, arm, probe),
+        **_cache(card, arm, probe, config),
+        "process.started": now,
+        **(host_now() if server.pid is not None else {}),
+    }
+
+
+def neighbour_fields(neighbours: Neighbours) -> Fields:
+    """Neighbours of this host: whatever is neither this run nor below it."""
+    return neighbours.fields([os.getpid()])
+
+
+def _said(card: dict[str, Any], arm: str, probe: Probe, tree: Tree | None) -> dict[str, Any]:
+    """What the server says over HTTP; under `system` what it says of its machine."""
+    fields: dict[str, Any] = _version_and_model(card, arm, probe)
+    secrets = secret_values(environment(tree) if tree is not None else {})
+    resolved, system = engine.resolved_configuration(probe, secrets)
+    fields |= resolved
+    fields |= _cache(card, arm, probe, resolved["engine.config"].get("value"))
+    fields["engine.system_fingerprint"] = _fingerprint(card, probe, resolved["engine.config"])
+    return {**fields, "system": system}
+
+
+def _version_and_model(card: dict[str, Any], arm: str, probe: Probe) -> Fields:
+    answer = probe.json(probe.endpoint.root + "/version")
+    return {"engine.version": version_field(card, arm, answer), **served_model(card, arm, probe.models())}
+
+
+def _cache(card: dict[str, Any], arm: str, probe: Probe, config: Any) -> Fields:
+    cache = probe.cache_config()
+    require_expected(card, arm, cache, config)
+    field = told(dict(sorted(cache.items())), "the server exposes no vllm:cache_config_info")
+    return {"engine.cache_config": field}
+
+
+def _fingerprint(card: dict[str, Any], probe: Probe, config: Field) -> Field:
+    """The embedded engine tells it with its configuration; another in a short reply, unless first requests are what is
+    measured."""
+    if card["system"]["engine"]["kind"] == "simulated":
+        own = (config.get("value") or {}).get("simulated") or {}
+        return told(own.get("system_fingerprint"), "the server's configuration has none")
+    if is_cold_start(card):
+        return unknown("no request is sent before the first ones, which are measured")
+    return engine.fingerprint(probe, model_name(card), card["workload"]["endpoint"])
+
+
+def _here(card: dict[str, Any], tree: Tree | None, server: Server, digests: Digests) -> Fields:
+    """What this host tells of a server that was launched on it."""
+    if tree is None:
+        why = f"process {server.pid} is not to be seen"
+        fields = all_unknown((*PROCESS_NAMES, "engine.packages", *_HOST_NAMES, *GPU_NAMES, *MODEL_NAMES), why)
+    else:
+        fields = local_fields(tree, digests, server.env, card["system"]["model"].get("path"))
+    if fields["model.weights_sha256"]["source"] == "unknown":
+        why = "neither a path nor a digest of the weights is on the card"
+        why = str(fields["model.weights_sha256"]["why"]) if card["system"]["model"].get("path") else why
+        fields["model.weights_sha256"] = declared_weights(card, why)
+    return {**fields, "host.same_as_client": observed(True)}
+
+
+def _elsewhere(card: dict[str, Any], probe: Probe, system: dict[str, Any]) -> Fields:
+    """What a server that somebody else runs tells of its host, and what it leaves unknown."""
+    fields = all_unknown(
+        (*PROCESS_NAMES, "engine.packages", *_HOST_NAMES, *GPU_NAMES, "model.path", *MODEL_NAMES), _ELSEWHERE
+    )
+    why = "neither a path nor a digest of the weights is on the card"
+    return {
+        **fields,
+        **engine.told_system(system),
+        "process.started": engine.process_start(probe),
+        "model.weights_sha256": declared_weights(card, why),
+        "server.url": declared(probe.endpoint.url),
     }

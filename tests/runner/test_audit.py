@@ -155,6 +155,9 @@ CHANGES: list[tuple[str, Change, set[str]]] = [
     ("the analysis", other_analysis, {"revision"}),
     ("the report", lambda run: (run / "REPORT.md").write_text("supported, by a lot\n") and None, {"report"}),
     ("an identity", lambda run: (run / "identity" / "baseline.json").unlink(), {"identity", "verdict"}),
+    ("what a cell found", lambda run: edit_cell_identity(run), {"identity"}),
+    ("what a cell found, gone", lambda run: cell_identity(run).unlink(), {"identity"}),
+    ("a cell that was none", lambda run: cell_identity(run).with_name("b99-x.json").write_text("{}"), {"identity"}),
     ("telemetry", lambda run: edit_telemetry(run), {"events"}),
     ("the certificate", lambda run: edit_json(run / "instrument" / "1.json", wider), {"events", "verdict"}),
     ("a curve", lambda run: edit_series(run), {"verdict", "report"}),
@@ -162,6 +165,15 @@ CHANGES: list[tuple[str, Change, set[str]]] = [
     ("the requests", lambda run: spoil_requests(run), {"plan"}),
     ("a cell's events", lambda run: (run / "events" / f"{a_cell(run)}.parquet").write_bytes(b"PAR1"), set()),
 ]  # fmt: skip
+
+
+def cell_identity(run: Path) -> Path:
+    return run / "identity" / "cells" / f"{a_cell(run)}.json"
+
+
+def edit_cell_identity(run: Path) -> None:
+    """A server that was another process."""
+    edit_json(cell_identity(run), lambda found: found["fields"]["process.pid"].update(value=1))
 
 
 def wider(certificate: dict) -> None:

@@ -171,6 +171,7 @@ class SimulatedServer:
                 "misbehave": vars(config.misbehave),
                 "epoch_ns": config.epoch_ns,
                 "pid": os.getpid(),
+                "system_fingerprint": self._fingerprint,
             },
         }
         text = request.query.get("config_format", "text") != "json"

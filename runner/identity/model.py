@@ -1,0 +1,161 @@
+"""The model that a server really serves: the folder that its command names, and digests of what is in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...schema.digest import digest_bytes, digest_json
+from .digests import Digests
+from .environment import shortened
+from .fields import Field, Fields, all_unknown, observed, told, unknown
+
+#: files that hold weights, in the order in which an engine prefers them
+_WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf")
+_TOKENIZER = (
+    *("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.json", "vocab.txt", "merges.txt", "spiece.model", "tekken.json", "*.tiktoken"),
+)
+#: facts that the files of the model tell
+NAMES = (
+    *("model.weights_sha256", "model.tokenizer_files", "model.chat_template_sha256", "model.generation_config_sha256"),
+    "model.config_sha256",
+)
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a command says is served: options of the model by name, as they are written last. `seen` turns a path of the
+    server's into one that can be opened here."""
+
+    model: str | None
+    options: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    seen: Callable[[str], Path] = Path
+
+
+def options_of(argv: list[str]) -> tuple[str | None, dict[str, str]]:
+    """(the model that a command names, its options with a value); of an option that is given twice the last counts, as
+    for the engine. `vllm serve MODEL` names it by its place."""
+    found: dict[str, str] = {}
+    for part, after in zip(argv, [*argv[1:], "--"], strict=True):
+        name, equals, value = part.partition("=")
+        if not name.startswith("--"):
+            continue
+        if equals:
+            found[name[2:].replace("_", "-")] = value
+        elif not after.startswith("--"):
+            found[name[2:].replace("_", "-")] = after
+    model = found.get("model") or found.get("model-path")
+    if model is None and "serve" in argv:
+        place = argv[argv.index("serve") + 1 :]
+        model = place[0] if place and not place[0].startswith("-") else None
+    return model, found
+
+
+def model_fields(served: Served, digests: Digests) -> Fields:
+    """model.path and the digests of the model's files."""
+    if served.model is None:
+        return all_unknown(("model.path", *NAMES), "neither the server's command nor the card names a folder")
+    where = locate(served.model, served)
+    if where is None:
+        why = f"{shortened(served.model)}: no such folder on this host, nor in its Hugging Face cache"
+        return {"model.path": observed(shortened(served.model)), **all_unknown(NAMES, why)}
+    folder, path = where
+    named = served.options.get("tokenizer")
+    tokenizer = locate(named, served) if named else None
+    words = tokenizer[0] if tokenizer is not None else folder
+    return {
+        "model.path": observed(path),
+        "model.weights_sha256": _weights(folder, digests),
+        "model.tokenizer_files": told(_files(words, _TOKENIZER, digests), "the folder has none that is known"),
+        "model.chat_template_sha256": _chat_template(served, words, digests),
+        "model.generation_config_sha256": _generation(served, folder, digests),
+        "model.config_sha256": told(_one(folder / "config.json", digests), "the folder has no config.json"),
+        **_draft(served, digests),
+    }
+
+
+def locate(name: str, served: Served) -> tuple[Path, str] | None:
+    """(the folder or file that can be opened here, its name for the record) of a model that is named by its path or by
+    its name on the hub, in the server's cache."""
+    here = served.seen(os.path.expanduser(name))
+    if here.exists():
+        return here, shortened(name)
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        return None
+    home = served.env.get("HF_HOME") or os.path.join(
+        served.env.get("HOME", os.path.expanduser("~")), ".cache/huggingface"
+    )
+    cache = served.env.get("HF_HUB_CACHE") or os.path.join(home, "hub")
+    repository = served.seen(os.path.join(cache, "models--" + name.replace("/", "--")))
+    revision = served.options.get("revision", "main")
+    try:
+        commit = (repository / "refs" / revision).read_text().strip()
+    except OSError:
+        commit = revision
+    folder = repository / "snapshots" / commit
+    return (folder, f"{name}@{commit}") if folder.is_dir() else None
+
+
+def _weights(folder: Path, digests: Digests) -> Field:
+    if folder.is_file():
+        return observed({folder.name: digests.of(folder)})
+    for pattern in _WEIGHTS:
+        found = _files(folder, (pattern,), digests)
+        if found:
+            return observed(found)
+    return unknown(f"no weights found below {shortened(str(folder))}")
+
+
+def _files(folder: Path, patterns: tuple[str, ...], digests: Digests) -> dict[str, str]:
+    folder = folder.parent if folder.is_file() else folder
+    files = sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})
+    return {file.name: digests.of(file) for file in files}
+
+
+def _one(file: Path, digests: Digests) -> str | None:
+    return digests.of(file) if file.is_file() else None
+
+
+def _chat_template(served: Served, folder: Path, digests: Digests) -> Field:
+    """The template that the server was given, or the model's own: a file of its own, or inside tokenizer_config.json
+    (its text, or the canonical JSON of several)."""
+    given = served.options.get("chat-template")
+    if given is not None:
+        file = served.seen(given)
+        return observed(digests.of(file) if file.is_file() else digest_bytes(given.encode()))
+    for name in ("chat_template.jinja", "chat_template.json"):
+        if (folder / name).is_file():
+            return observed(digests.of(folder / name))
+    try:
+        template = json.loads((folder / "tokenizer_config.json").read_bytes()).get("chat_template")
+    except (OSError, ValueError, AttributeError):
+        template = None
+    if template is None:
+        return unknown("the model has no chat template")
+    return observed(digest_bytes(template.encode()) if isinstance(template, str) else digest_json(template))
+
+
+def _generation(served: Served, folder: Path, digests: Digests) -> Field:
+    """generation_config.json: of the model, of another folder (--generation-config PATH), or none (vllm)."""
+    given = served.options.get("generation-config", "auto")
+    if given == "vllm":
+        return observed("none: --generation-config vllm")
+    where = folder if given == "auto" else served.seen(given)
+    return told(_one(where / "generation_config.json", digests), "the folder has no generation_config.json")
+
+
+def _draft(served: Served, digests: Digests) -> Fields:
+    """The weights of a draft model, where the command names one for speculative decoding."""
+    try:
+        spec: Any = json.loads(served.options.get("speculative-config", "null"))
+    except ValueError:
+        return {}
+    name = spec.get("model") if isinstance(spec, dict) else None
+    where = locate(name, served) if isinstance(name, str) else None
+    return {} if where is None else {"model.draft_weights_sha256": _weights(where[0], digests)}
