@@ -78,6 +78,11 @@ def may_be_secret(value: str) -> bool:
     return len(value) >= _STRONG and re.fullmatch(r"(?!v?[\d.]+(\.|$))[^\s/:]+", value) is not None
 
 
+def is_plain(value: str) -> bool:
+    """Whether a value is what a secret is not, whatever its name: a version, a digest with its algorithm, a number."""
+    return re.fullmatch(r"v?\d+(\.\d+)+\S{0,16}|sha256:[0-9a-f]{64}|-?[\d.]+", value) is not None
+
+
 def inner_secrets(value: str) -> set[str]:
     """The secrets within a longer value: `http://user:PASSWORD@host`, `…?api_key=KEY`, `authorization=Bearer KEY`."""
     found = {part for match in _IN_URL.finditer(value) for part in (match[2], match[3]) if part}

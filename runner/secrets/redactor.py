@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from .forms import exact_forms, folded_forms
-from .names import inner_secrets, is_strong, is_word, looks_secret, may_be_secret, speaks_of_secret
+from .names import inner_secrets, is_plain, is_strong, is_word, looks_secret, may_be_secret, speaks_of_secret
 from .scrub import MASK, Needles, holds, scrub
 
 MASK_TEXT = MASK.decode()
@@ -78,7 +78,7 @@ class Redactor:
 
     def _held(self, key: Any, held: Any) -> Any:
         if isinstance(key, str) and speaks_of_secret(key):
-            if isinstance(held, str) and held:
+            if isinstance(held, str) and held and not is_plain(held):
                 return MASK_TEXT
             if isinstance(held, list | tuple):
                 return [MASK_TEXT if isinstance(item, str) and item else self.value(item) for item in held]

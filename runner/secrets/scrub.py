@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .names import is_strong, speaks_of_secret
+from .names import is_plain, is_strong, speaks_of_secret
 
 MASK = b"[redacted]"
 #: the longest piece of a log that is kept back until its line ends
@@ -22,7 +22,7 @@ _BASE64_AFTER = re.compile(rb"[A-Za-z0-9+/_=-]*")
 _VALUE = rb"""[\\"'\[({]{0,4}(?:(?:bearer|basic)\s+)?([^\s"'&;,\])}\\]+)"""
 #: a name and the value that follows it: in a shell, Python, JSON, YAML, a query, a header; and on a command line
 _ASSIGNED = re.compile(
-    rb"""(?<![A-Za-z0-9_.-])([A-Za-z_][A-Za-z0-9_.-]{1,80})(?:\\?["'])?\s{0,3}(?:=>?|:)\s{0,3}""" + _VALUE,
+    rb"""(?<![A-Za-z0-9_.-])([A-Za-z_][A-Za-z0-9_.-]{1,80})(?:\\?["'])?\s{0,3}(?:=>?(?!=)|:)\s{0,3}""" + _VALUE,
     re.IGNORECASE,
 )
 _FLAG = re.compile(rb"""--([A-Za-z][A-Za-z0-9_.-]{1,80})["']?(?:,?\s{1,3}|=)""" + _VALUE, re.IGNORECASE)
@@ -137,7 +137,8 @@ def _by_place(data: bytes, needles: Needles) -> Iterator[Span]:
 
 
 def _strong(value: bytes) -> bool:
-    return is_strong(value.decode("utf-8", "replace"))
+    text = value.decode("utf-8", "replace")
+    return is_strong(text) and not is_plain(text)
 
 
 def _merged(spans: list[Span]) -> Iterator[Span]:

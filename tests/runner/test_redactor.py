@@ -15,7 +15,7 @@ from benchcard.runner.secrets.names import is_strong, speaks_of_secret
 from benchcard.runner.secrets.redactor import environment_secrets
 from benchcard.runner.secrets.scrub import Needles, Stream, scrub
 from benchcard.schema.errors import InputError
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 KEY = 'sk-Canary+7/f"3\\.*(z)=é'
@@ -56,6 +56,7 @@ def test_no_form_of_a_secret_stays(form: str, key: str) -> None:
             assert written[start : start + 9] not in said
 
 
+@settings(deadline=None)
 @given(
     st.text(min_size=8, max_size=40),
     st.sampled_from(sorted(FORMS)),
@@ -74,6 +75,7 @@ def test_a_log_in_pieces_is_cut_nowhere(key: str, form: str, before: bytes, afte
     assert b"[redacted]" in out
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_without_secrets_a_log_stays_byte_for_byte(data: bytes) -> None:
     stream = Stream(Needles())
@@ -96,6 +98,7 @@ TEXTS = [
     ("max_num_batched_tokens=2048, tokenizer='x', token: 5", "max_num_batched_tokens=2048, tokenizer='x', token: 5"),
     ("invalid token: expected a number", "invalid token: expected a number"),
     ("pass_config={'fuse_norm_quant': True}", "pass_config={'fuse_norm_quant': True}"),
+    ("google-auth==2.40.3.post1 pyjwt-auth: 2.40.3.post1", "google-auth==2.40.3.post1 pyjwt-auth: 2.40.3.post1"),
     ("wants bearer authentication", "wants bearer authentication"),
     # the short key is a word of its own here, and a part of another there
     ("key pw9x is wrong; spw9xy is not", "key [redacted] is wrong; spw9xy is not"),
@@ -120,9 +123,11 @@ def test_a_record_is_not_turned_to_stars_by_a_short_secret() -> None:
 def test_structures() -> None:
     redactor = Redactor([KEY])
     told = {"version": f"1 {KEY}", KEY: [KEY, 1, None, True], "hf_token": "x", "api_key": ["y"], "token_threshold": 512}
+    told |= {"libsecret-1.so": "sha256:" + "a" * 64, "google-auth": "2.40.3"}
     assert redactor.value(told) == {
         "version": "1 [redacted]", "[redacted]": ["[redacted]", 1, None, True], "hf_token": "[redacted]",
-        "api_key": ["[redacted]"], "token_threshold": 512,
+        "api_key": ["[redacted]"], "token_threshold": 512, "libsecret-1.so": "sha256:" + "a" * 64,
+        "google-auth": "2.40.3",
     }  # fmt: skip
     argv = ["serve", "--api-key", "x", "--hf-token=y", "--port", "80", f"-H{KEY}"]
     assert redactor.argv(argv) == [
