@@ -120,7 +120,7 @@ def test_a_launched_server_that_prints_its_environment(tmp_path: Path) -> None:
     assert "SHORT_KEY=[redacted]" in log
     assert "PLAIN=[redacted]" in log
     assert "last words [redacted]" in log
-    assert "simulated engine: serving atlas-70b" in log
+    assert "serving atlas-70b on http://127.0.0.1:" in log
 
 
 @pytest.mark.usefixtures("environment")
