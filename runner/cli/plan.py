@@ -14,6 +14,7 @@ from ..people import people_time
 from ..plan.duration import Duration, plan_duration, require_budget, require_size
 from ..plan.plan import Plan, make_plan
 from ..prospects import prospects
+from ..secrets import open_card
 from .prospects_text import prospect_lines, require_answerable
 from .warn import show_warnings, warnings_as_json
 
@@ -25,6 +26,7 @@ from .warn import show_warnings, warnings_as_json
 def command(path: Path, as_json: bool, seed: int | None) -> None:
     """Print the plan of a card."""
     card = load_card(path, installed_revision=installed_revision())
+    open_card(card.resolved, card.standalone)
     if not as_json:
         show_warnings(card)
     require_size(card.resolved)

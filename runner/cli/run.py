@@ -22,7 +22,7 @@ from ..plan.duration import plan_duration, require_budget, require_size
 from ..plan.plan import PILOT, Plan, make_plan, write_plan
 from ..progress import Progress
 from ..prospects import prospects
-from ..secrets import open_card
+from ..secrets import open_card, open_files
 from .finish import analyse_and_render, headline
 from .pilot import pilot_text, require_ab
 from .prospects_text import require_answerable
@@ -78,6 +78,7 @@ def run_card(card: Card, source: Path, out: Path, seed: int | None = None, seed_
             f"{installed_revision()}. Install the pinned one, or pin this one with `benchcard pin`"
         )
     open_card(card.resolved, card.standalone)
+    open_files(card.inputs.paths.values())
     require_budget(card.resolved, plan_duration(card.resolved))
     require_size(card.resolved)
     plan = make_plan(card.resolved, card.digest, seed, seed_source, card.inputs)

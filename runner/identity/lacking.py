@@ -69,7 +69,8 @@ def _variables(env: Mapping[str, Any]) -> Iterator[Gap]:
     if env["secret"]:
         yield f"the values of {', '.join(env['secret'])}", "they are secrets, or hold one"
     if env["not_recorded"]:
-        yield f"the values of {', '.join(env['not_recorded'])}", "only their names are recorded"
+        count = len(env["not_recorded"])
+        yield f"the values of {count} variable{'s' if count > 1 else ''} that env.sh names", "only names are recorded"
     for name, values in env["by_process"].items():
         yield f"one value of {name}", f"the server's processes had several: {', '.join(values)}"
     places = [name for name, value in env["set"].items() if is_place(value)]

@@ -38,10 +38,10 @@ def rebuild(run: str, card: Mapping[str, Any], card_digest: str, arms: Identitie
 
 
 def _card_files(value: Any) -> Iterator[tuple[str, str]]:
-    """(path on the card, digest) of each file that a card names; the bundle keeps it under inputs/."""
+    """(name on the card, digest) of each file that a card names; the bundle keeps it under inputs/."""
     if isinstance(value, Mapping):
-        if isinstance(value.get("sha256"), str) and isinstance(value.get("path", value.get("file")), str):
-            yield str(value.get("path", value.get("file"))), value["sha256"]
+        if {"name", "sha256", "bytes"} <= value.keys():
+            yield str(value["name"]), str(value["sha256"])
         for inner in value.values():
             yield from _card_files(inner)
     elif isinstance(value, list):
@@ -124,6 +124,11 @@ def _packages(fields: Fields) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _stated(value: Any) -> Any:
+    """A fact of the card; None where it says `unknown`."""
+    return None if isinstance(value, Mapping) and set(value) == {"unknown"} else value
+
+
 def _model(fields: Fields) -> dict[str, Any]:
     """Names and digests. `files`: {file name: hex digest} of what lies in the model's folder."""
     weights = value_of(fields, "model.weights_sha256")
@@ -140,7 +145,7 @@ def _model(fields: Fields) -> dict[str, Any]:
     return {
         "name": value_of(fields, "model.name"),
         "path": value_of(fields, "model.path"),
-        "precision": value_of(fields, "model.precision"),
+        "precision": _stated(value_of(fields, "model.precision")),
         "context_limit": value_of(fields, "model.context_limit"),
         "weights_sha256": weights if isinstance(weights, str) else None,
         **{name: value_of(fields, f"model.{name}") for name in digests},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -73,11 +75,15 @@ def environment_script(run: str, common: Mapping[str, str], arms: Mapping[str, A
     """Variables of all arms, for a shell; what cannot be set is named."""
     lines = [f"# The environment of the servers of run {_line(run)}, as far as it is recorded and is no secret."]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in common.items() if _is_name(name)]
-    for key, text in (("secret", "a secret, or it holds one"), ("not_recorded", "its value is not recorded")):
-        names = sorted({name for built in arms.values() for name in built["environment"][key]})
-        lines += [f"# {_line(name)} was set: {text}" for name in names]
-    names = sorted({name for built in arms.values() for name in built["environment"]["by_process"]})
-    lines += [f"# {_line(name)} was set: another value in each of the server's processes" for name in names]
+    for key, text in (
+        ("secret", "secrets, or hold one"),
+        ("by_process", "not the same in all of the server's processes"),
+        ("not_recorded", "not recorded"),
+    ):
+        names = sorted({_line(name) for built in arms.values() for name in built["environment"][key]})
+        if names:
+            said = f"Also set; their values are {text}: {', '.join(names)}"
+            lines += textwrap.wrap(said, 100, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
     return "\n".join(lines) + "\n"
 
 
@@ -166,8 +172,11 @@ def rebuild_text(document: Rebuild) -> str:
     """The whole rebuild for people."""
     lines = [f"rebuild of {document['run']}", f"card {document['card_digest']}"]
     lines += [f"  names {path}, {digest}: in the run under inputs/" for path, digest in document["card_files"]]
+    told: dict[tuple[str, ...], list[str]] = {}
     for arm, built in document["arms"].items():
-        lines += ["", arm, *_arm_lines(built)]
+        told.setdefault(tuple(_arm_lines(built)), []).append(arm)
+    for rows, of in told.items():
+        lines += ["", ", ".join(of), *rows]
     files = rebuild_files(document)
     for name in files:
         if name != "MISSING.md":
@@ -191,4 +200,7 @@ def _arm_lines(built: Mapping[str, Any]) -> list[str]:
     ]
     shown = [(name, value) for name, value in rows if value not in (None, "", {}, [])]
     width = max(len(name) for name, _ in shown)
-    return [f"  {name:<{width}}  {value}" for name, value in shown]
+    return [
+        f"  {name:<{width}}  {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in shown
+    ]

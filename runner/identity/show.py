@@ -28,14 +28,16 @@ def identity_text(run: str, arms: Identities, cells: Sequence[Mapping[str, Any]]
     if missing:
         lines += ["", "unknown"]
         whole = len(arms)
+        alike: dict[tuple[str, str], list[str]] = {}
         for row in missing:
             of = "" if len(row["arms"]) == whole else f" ({', '.join(row['arms'])})"
-            lines.append(f"  {row['field']}{of}: {row['why']}")
+            alike.setdefault((of, row["why"]), []).append(row["field"])
+        lines += [f"  {', '.join(names)}{of}: {why}" for (of, why), names in alike.items()]
     return "\n".join(lines)
 
 
 def _known(field: Mapping[str, Any] | None) -> bool:
-    return field is not None and field.get("source") != "unknown"
+    return field is not None and field.get("source") != "unknown" and field.get("value") != {}
 
 
 def _differences(arms: Identities) -> list[str]:

@@ -20,7 +20,7 @@ from .redactor import MASK_TEXT, Redactor, environment_secrets, is_open
 
 __all__ = [
     "MASK", "Redactor", "is_open", "known_keys", "learn", "log_redactor", "mask_values", "names_a_secret", "open_card",
-    "read_key", "redact", "redact_env", "redactor",
+    "open_files", "read_key", "redact", "redact_env", "redactor",
 ]  # fmt: skip
 
 #: in place of a secret
@@ -72,6 +72,16 @@ def open_card(card: Mapping[str, Any], written: str = "") -> None:
     if _public[0] != text:
         _public[0] = text
         _made.clear()
+
+
+def open_files(files: Iterable[Path]) -> None:
+    """Files that a card names are kept in the bundle. Raises InputError if one holds a secret of the environment."""
+    for file in files:
+        if redactor().holds_secret(file.read_bytes()):
+            raise InputError(
+                f"{file}: it holds a secret of the environment, which is not shown; wanted no secret in a file that a "
+                "card names, since every bundle holds it"
+            )
 
 
 def read_key(source: dict[str, str] | None) -> str | None:

@@ -103,9 +103,9 @@ class Redactor:
             hide = speaks and not equals
         return out
 
-    def holds_secret(self, text: str) -> bool:
+    def holds_secret(self, text: str | bytes) -> bool:
         """Whether a secret that cannot be ordinary text stands in it, in whatever form."""
-        return holds(_raw(text), self.needles)
+        return holds(_raw(text) if isinstance(text, str) else text, self.needles)
 
 
 def environment_secrets(environ: Mapping[str, str], public: str = "") -> tuple[set[str], dict[str, str]]:

@@ -21,6 +21,7 @@ class Echo(BaseHTTPRequestHandler):
     kinds = ("body", "json", "basic", "object", "stream", "garbage", "event", "fine", "split", "status")
     count = 0
     version = "1.0"
+    pause = 0.0
 
     def log_message(self, *args: Any) -> None:
         pass
@@ -50,6 +51,7 @@ class Echo(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["content-length"]))
         kind = self.kinds[type(self).count % len(self.kinds)]
         type(self).count += 1
+        time.sleep(self.pause)
         getattr(self, kind)(self.key)
 
     def answer(self, status: int, body: str, kind: str = "application/json", reason: str | None = None) -> None:

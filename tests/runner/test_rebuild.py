@@ -94,9 +94,9 @@ SUMS = f"""\
 ENV = """\
 # The environment of the servers of run r, as far as it is recorded and is no secret.
 export A='it'"'"'s'
-# HF_TOKEN was set: a secret, or it holds one
-# OTHER was set: its value is not recorded
-# RANK was set: another value in each of the server's processes
+# Also set; their values are secrets, or hold one: HF_TOKEN
+# Also set; their values are not the same in all of the server's processes: RANK
+# Also set; their values are not recorded: OTHER
 """
 RUN = """\
 #!/bin/sh
@@ -119,7 +119,7 @@ MISSING = """\
 - a secret on the command line: it is not recorded: put your own in its place
 - files and folders that the command names: models/m: they lie on the machine of the run
 - the values of HF_TOKEN: they are secrets, or hold one
-- the values of OTHER: only their names are recorded
+- the values of 1 variable that env.sh names: only names are recorded
 - one value of RANK (baseline): the server's processes had several: 0, 1
 - the archives' hashes of all 4 packages: an installed package keeps the digests of its files (RECORD), not that of \
 the wheel it came from: each is pinned by its version, and pip cannot check it
@@ -144,7 +144,7 @@ def test_the_files() -> None:
 
 
 def test_the_text() -> None:
-    card = {"requests": {"file": {"path": "a.jsonl", "sha256": "sha256:7"}}}
+    card = {"requests": {"file": {"name": "a.jsonl", "sha256": "sha256:7", "bytes": 3}}}
     text = rebuild_text(rebuild("r", card, "sha256:c", {"baseline": ARMS["baseline"]}))
     head = f"""\
 rebuild of r
@@ -297,6 +297,7 @@ def test_the_table() -> None:
             "process.packages": observed({f"p{i}": {"version": "1"} for i in range(20)}),
             "process.pid": {**observed(number), "volatile": True},
             "gpu.driver": unknown("no GPU"),
+            "gpu.count": unknown("no GPU"),
             **more,
         }
 
@@ -330,7 +331,7 @@ def test_the_table() -> None:
             "",
             "unknown",
             "  pod (candidate): not told",
-            "  gpu.driver: no GPU",
+            "  gpu.count, gpu.driver: no GPU",
         ]
     )
 

@@ -8,9 +8,10 @@ import json
 import urllib.parse
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
-from benchcard.runner.secrets import Redactor, open_card, redact_env
+from benchcard.runner.secrets import Redactor, learn, open_card, open_files, redact_env
 from benchcard.runner.secrets.names import is_strong, speaks_of_secret
 from benchcard.runner.secrets.redactor import environment_secrets
 from benchcard.runner.secrets.scrub import Needles, Stream, scrub
@@ -172,11 +173,11 @@ def test_keys_of_several_lines_and_in_json() -> None:
 
 
 def test_paths_of_a_log() -> None:
-    needles = Redactor([], None, [("/home/me/work/", ""), ("/home/me/", "~/")]).needles
-    assert scrub(b"at /home/me/work/a.py, /home/me/b", Needles.from_json(needles.as_json())) == b"at a.py, ~/b"
+    needles = Redactor([], None, [("/users/me/here/", ""), ("/users/me/", "~/")]).needles
+    assert scrub(b"at /users/me/here/a.py, /users/me/b", Needles.from_json(needles.as_json())) == b"at a.py, ~/b"
 
 
-def test_a_card_that_holds_a_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_that_holds_a_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MY_TOKEN", "canary-0123456")
     monkeypatch.setenv("HF_TOKEN", "atlas")
     with pytest.raises(InputError) as caught:
@@ -186,4 +187,8 @@ def test_a_card_that_holds_a_secret_of_the_environment(monkeypatch: pytest.Monke
         "on a card, since every bundle holds it (a server that is launched inherits the environment)"
     )
     open_card({"model": "atlas"}, "")
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "my key is sk-canary-0123456"}')
+    learn("sk-canary-0123456")
+    with pytest.raises(InputError, match=r"prompts\.jsonl: it holds a secret of the environment, which is not shown"):
+        open_files([tmp_path / "prompts.jsonl"])
     open_card({})
