@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from .fields import Fields, all_unknown, observed, told, volatile
@@ -15,6 +16,8 @@ NAMES = (
 #: nvmlGpuTopologyLevel_t, as `nvidia-smi topo -m` abbreviates it
 _LEVELS = {0: "internal", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 _MOST_LINKS = 18
+#: there wherever the kernel has loaded NVIDIA's driver
+_DRIVER = Path("/proc/driver/nvidia")
 
 
 def accelerator_fields(pids: Iterable[int] = (), module: Any = None) -> Fields:
@@ -24,7 +27,8 @@ def accelerator_fields(pids: Iterable[int] = (), module: Any = None) -> Fields:
         try:
             module = importlib.import_module("pynvml")
         except ImportError:
-            return all_unknown(NAMES, "nvidia-ml-py is not installed, so no NVIDIA device can be asked")
+            why = "nvidia-ml-py is not installed, so no NVIDIA device can be asked"
+            return all_unknown(NAMES, why if _DRIVER.exists() else "this host shows no NVIDIA driver")
     try:
         module.nvmlInit()
     except module.NVMLError as error:

@@ -38,7 +38,7 @@ def resolved_configuration(probe: Probe, secrets: Iterable[str] = ()) -> tuple[F
     env, drawn_env = apart(recorded_config(answer.get("vllm_env") or {}, secrets))
     fields = {
         "engine.config": told(steady, "/server_info is empty"),
-        "engine.env": told(env, "/server_info does not tell it"),
+        "engine.env": observed(env) if "vllm_env" in answer else unknown("/server_info does not tell it"),
     }
     if drawn or drawn_env:
         fields["engine.instance"] = volatile(observed({**drawn, **drawn_env}))

@@ -7,6 +7,7 @@ alone is. Whatever speaks of a secret is masked, and so is a secret's value wher
 from __future__ import annotations
 
 import fnmatch
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -33,7 +34,14 @@ _RECORDED = (
     *("LOCAL_RANK", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
 )
 #: drawn anew by each process
-_VOLATILE = re.compile(r"(^|_)(PORTS?|SHM_BUFFER_NAME|INSTANCE_ID|SOCKET|PID)$|^(_|OLDPWD|SHLVL)$")
+_VOLATILE = re.compile(r"(^|_)(PORTS?|SHM_BUFFER_NAME|INSTANCE_ID|SOCKET|PID)$|^_$")
+#: of the terminal, the login or the cluster that a run is started from, which may be another when it is resumed
+_SESSION = re.compile(
+    r"TERM(_\w+)?|COLORTERM|LS_COLORS|TMUX(_\w+)?|STY|WINDOW(ID)?|VTE_VERSION|WT_SESSION|COLUMNS|LINES|PS1|PROMPT_COMMAND"
+    r"|SSH_\w+|DISPLAY|WAYLAND_\w+|DBUS_\w+|XDG_(SESSION|RUNTIME)_\w+|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_\w+"
+    r"|PWD|OLDPWD|SHLVL|HIST\w+|EDITOR|VISUAL|PAGER|LESS(OPEN|CLOSE)?|MAIL|LOGNAME|USER(NAME)?|HOSTNAME"
+    r"|PYTEST_\w+|MAKE(FLAGS|LEVEL)|MFLAGS|KUBERNETES_\w+|\w+_SERVICE_(HOST|PORT\w*)|\w+_PORT_\d+_\w+"
+)
 
 
 def recorded_env(env: Mapping[str, str], named: Iterable[str] = ()) -> dict[str, str]:
@@ -42,7 +50,7 @@ def recorded_env(env: Mapping[str, str], named: Iterable[str] = ()) -> dict[str,
     named, secrets = set(named), secret_values(env)
     found = {}
     for name in sorted(env):
-        if _VOLATILE.search(name) and name not in named:
+        if (_VOLATILE.search(name) or _SESSION.fullmatch(name)) and name not in named:
             continue
         if names_a_secret(name, env[name]):
             found[name] = MASK
@@ -79,8 +87,20 @@ def recorded_argv(argv: list[str], secrets: Iterable[str] = ()) -> list[str]:
             part = re.sub(r"^python[\d.]*$", "python", os.path.basename(part))
         # Several keys may follow one option.
         before = before if part == MASK else argv[number]
-        found.append(shortened(mask_values(part, secrets)))
+        found.append(_setting(shortened(mask_values(part, secrets)), secrets))
     return found
+
+
+def _setting(part: str, secrets: Iterable[str]) -> str:
+    """An argument as it is; where it is JSON that names a secret, without that."""
+    if not part.startswith(("{", "[")):
+        return part
+    try:
+        value = json.loads(part)
+        masked = recorded_config(value, secrets)
+    except (ValueError, RecursionError):
+        return part
+    return part if masked == value else json.dumps(masked)
 
 
 def shortened(text: str) -> str:

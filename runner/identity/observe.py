@@ -11,8 +11,10 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from ...schema.errors import SystemUnderTestError
 from ..engines.launch import is_cold_start, model_name
 from ..engines.probe import Probe
+from ..secrets import known_keys, mask_values
 from . import engine
 from .accelerators import NAMES as GPU_NAMES
 from .card_facts import (
@@ -83,10 +85,15 @@ def identify(
 
 def look_again(card: dict[str, Any], arm: str, probe: Probe, server: Server, known: Fields) -> Fields | None:
     """What a server tells that was looked at before, and was not restarted since: what can change while it runs, and
-    what is asked for in a moment. None where it is another process now, which needs a whole look.
+    what is asked for in a moment. None where it is another process now, which needs a whole look. A server that does
+    not answer is measured all the same: its attempts fail, and count.
 
     Raises SystemUnderTestError where the server is no longer what the card says.
     """
+    try:
+        probe.models()
+    except SystemUnderTestError:
+        return {**known, "server.answers": volatile(observed(False))}
     if server.pid is None:
         now = engine.process_start(probe)
         same = now == known.get("process.started")
@@ -170,5 +177,5 @@ def _elsewhere(card: dict[str, Any], probe: Probe, system: dict[str, Any]) -> Fi
         **engine.told_system(system),
         "process.started": engine.process_start(probe),
         "model.weights_sha256": declared_weights(card, why),
-        "server.url": declared(probe.endpoint.url),
+        "server.url": declared(mask_values(probe.endpoint.url, known_keys())),
     }

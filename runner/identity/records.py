@@ -53,7 +53,7 @@ class Records:
                 fields = self._whole(running, probe)
         finally:
             probe.close()
-        self._known[cell.arm] = fields
+        self._known[cell.arm] = {name: field for name, field in fields.items() if name != "server.answers"}
         fields = redactor().value({**fields, **neighbour_fields(self._neighbours)})
         first = read_json(self._bundle.identity(cell.arm))["fields"]
         path = self._bundle.cell_identity(cell.cell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -103,6 +104,30 @@ def test_identity_is_what_the_server_says(run: Path) -> None:
     assert fields["engine.version"]["value"].startswith("0.32.0")
     assert fields["engine.cache_config"]["value"]["enable_prefix_caching"] == "True"
     assert fields["model.context_limit"] == {"value": 2048, "source": "observed"}
+    assert fields["engine.config"]["value"]["cache_config"]["enable_prefix_caching"] is True
+    assert fields["engine.config"]["value"]["model_config"]["max_model_len"] == 2048
+    assert fields["engine.system_fingerprint"]["value"].startswith("vllm-0.32.0-")
+
+
+def test_identity_is_what_the_host_says(run: Path) -> None:
+    fields = json.loads((run / "identity" / "baseline.json").read_text())["fields"]
+    value = {name: field["value"] for name, field in fields.items()}
+    weights = hashlib.sha256((ROOT / MODEL / "model.safetensors").read_bytes()).hexdigest()
+    assert value["model.weights_sha256"] == {"model.safetensors": f"sha256:{weights}"}
+    assert {"tokenizer.json", "tokenizer_config.json"} <= set(value["model.tokenizer_files"])
+    assert value["model.chat_template_sha256"].startswith("sha256:")
+    assert value["process.argv"][1:3] == ["-m", "vllm.entrypoints.openai.api_server"]
+    # Set for the server, set by it for its workers, and loaded by them.
+    assert value["process.env"]["VLLM_NO_USAGE_STATS"] == "1"
+    assert value["process.env"]["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
+    assert value["process.libraries"]["libtorch_cpu.so"].startswith("sha256:")
+    assert value["engine.packages"]["torch"] == value["process.packages"]["torch"]["version"]
+    for name, field in fields.items():
+        assert ("why" in field) == (field["source"] == "unknown"), name
+    for path in (run / "identity" / "cells").iterdir():
+        found = json.loads(path.read_text())
+        assert found["gone"] == []
+        assert all(field.get("volatile") for field in found["fields"].values()), found
 
 
 def test_metrics_before_and_after(run: Path) -> None:

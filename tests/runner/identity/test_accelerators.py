@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from benchcard.runner.identity import accelerators
 from benchcard.runner.identity.accelerators import NAMES, accelerator_fields
 
 
@@ -103,11 +107,10 @@ def test_no_device_no_driver_no_module() -> None:
     assert set(silent) == set(NAMES)
 
 
-def test_without_the_module(monkeypatch: Any) -> None:
-    import sys
-
+def test_without_the_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    fields = accelerator_fields()
-    assert {field["why"] for field in fields.values()} == {
-        "nvidia-ml-py is not installed, so no NVIDIA device can be asked"
-    }
+    monkeypatch.setattr(accelerators, "_DRIVER", tmp_path)
+    why = "nvidia-ml-py is not installed, so no NVIDIA device can be asked"
+    assert {field["why"] for field in accelerator_fields().values()} == {why}
+    monkeypatch.setattr(accelerators, "_DRIVER", tmp_path / "none")
+    assert {field["why"] for field in accelerator_fields().values()} == {"this host shows no NVIDIA driver"}

@@ -66,26 +66,37 @@ def test_what_each_start_draws_is_left_out() -> None:
     assert recorded_env(env) == {"VLLM_A": "1"}
 
 
+def test_where_a_run_is_started_from_is_left_out() -> None:
+    env = {
+        "TMUX": "x", "SSH_CONNECTION": "x", "TERM": "xterm", "PWD": "/", "REDIS_SERVICE_HOST": "10.0.0.7",
+        "REDIS_PORT_6379_TCP": "x", "PYTEST_CURRENT_TEST": "x", "VLLM_HOST_IP": "10.0.0.8", "MY_TUNING": "1",
+    }  # fmt: skip
+    assert recorded_env(env) == {"MY_TUNING": "[not recorded]", "VLLM_HOST_IP": "10.0.0.8"}
+    assert recorded_env({"USER_TUNING": "1", "TERM": "x"}, named=["TERM"]) == {
+        "TERM": "x", "USER_TUNING": "[not recorded]",
+    }  # fmt: skip
+
+
 def test_a_command() -> None:
     argv = [
-        *(
-            "/opt/venv/bin/python3",
-            "-m",
-            "vllm",
-            f"{Path.cwd()}/models/m",
-            "--port",
-            "8123",
-            "--port=9",
-            "--log",
-            "/x/y",
-        ),
+        *("/opt/venv/bin/python3", "-m", "vllm", f"{Path.cwd()}/models/m"),
+        *("--port", "8123", "--port=9", "--log", "/x/y"),
         *("--api-key", CANARY, "second-key", "--hf-token=abc", "--max-num-batched-tokens", "2048"),
         *("--chat-template", f"{Path.home()}/t.jinja", "HF_TOKEN=abc"),
+        *(
+            "--kv-transfer-config",
+            '{"role": "both", "extra": {"auth_token": "abc"}}',
+            "--override",
+            '{"a":1}',
+            "{not JSON",
+        ),
     ]
     assert recorded_argv(argv) == [
         *("python", "-m", "vllm", "models/m", "--port", "PORT", "--port=PORT", "--log", "LOG"),
         *("--api-key", "[redacted]", "[redacted]", "--hf-token=[redacted]", "--max-num-batched-tokens", "2048"),
         *("--chat-template", shortened(f"{Path.home()}/t.jinja"), "HF_TOKEN=[redacted]"),
+        *("--kv-transfer-config", '{"role": "both", "extra": {"auth_token": "[redacted]"}}'),
+        *("--override", '{"a":1}', "{not JSON"),
     ]
 
 

@@ -177,6 +177,20 @@ def test_an_outside_server_that_was_restarted_is_looked_at_again(
     assert found["gone"] == []
 
 
+def test_a_server_that_does_not_answer_is_measured_all_the_same(
+    outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(self: Probe) -> None:
+        raise SystemUnderTestError("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Probe, "models", silent)
+        found = cell_file(outside)
+    assert set(found["fields"]) == {"process.started", "neighbours.load", "neighbours.busy", "server.answers"}
+    assert found["fields"]["server.answers"] == {"value": False, "source": "observed", "volatile": True}
+    assert "server.answers" not in cell_file(outside, "b02-baseline-l1")["fields"]
+
+
 def test_another_version_than_the_cards_ends_the_run(outside: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CARD["system"]["engine"], "version", "0.9.0")
     monkeypatch.setattr(Probe, "version", "0.9.1")
