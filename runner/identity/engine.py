@@ -13,7 +13,7 @@ from .environment import recorded_config
 from .fields import Field, Fields, observed, told, unknown, volatile
 
 #: settings that each start draws anew; they are told apart from the configuration (engine.instance)
-_VOLATILE = re.compile(r"(^|_)(instance_id|shm_buffer_name|ports?|ports?_list|pid|epoch_ns)$", re.IGNORECASE)
+_VOLATILE = re.compile(r"(^|_)(instance_id|engine_id|shm_buffer_name|ports?|ports?_list|pid|epoch_ns)$", re.IGNORECASE)
 #: lines of vLLM's account of its machine -> what they are here
 _SYSTEM = {
     "nvidia_gpu_models": "gpu.model", "nvidia_driver_version": "gpu.driver", "gpu_topo": "gpu.topology",
