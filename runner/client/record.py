@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...schema.event import EVENT_COLUMNS, Column
 from ..plan.blocks import Cell
 from ..plan.requests import PlannedRequest
-from ..secrets import redact, redactor
+from ..secrets import MASK, redact, redactor
 from ..tokens.tokenizer import Tokenizer
 from .attempt import Attempt
 from .outcome import outcome
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _ROWS_AT_A_TIME = 2000
 #: the most of an error text that is kept; cut after the secrets are out of it, since half a key is a key's half
 _ERROR_LENGTH = 500
+_ERROR_LOOKED_AT = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def event_row(context: CellContext, attempt: Attempt) -> dict[str, Any]:
         "finish_reason": _told(reply.finish_reason),
         "failure": failure,
         "tries": attempt.tries,
-        "error": None if context.secrets is None else _short(redact(error, context.secrets)),
+        "error": None if error is None or context.secrets is None else _error(error, context.secrets),
         "streamed": reply.streamed if reply.status is not None else None,
         "reads": len(attempt.reads),
         "reused": attempt.reused,
@@ -130,6 +131,13 @@ def _chunks(context: CellContext, reply: Reply) -> dict[str, Any]:
 def _told(text: str | None) -> str | None:
     """A word that the server chose."""
     return text if text is None or text in ("stop", "length") else _short(redactor().value(text))
+
+
+def _error(text: str, secrets: list[str]) -> str:
+    """An error text without secrets, cut. Of a page of megabytes the beginning is looked at; should that be nearly all
+    secrets, what is left of it may end within one."""
+    clean = redact(text[:_ERROR_LOOKED_AT], secrets) or ""
+    return MASK if len(text) > _ERROR_LOOKED_AT and len(clean) <= _ERROR_LENGTH else clean[:_ERROR_LENGTH]
 
 
 def _short(text: str | None) -> str | None:

@@ -95,7 +95,7 @@ class Probe:
         headers = {"content-type": "application/json"}
         try:
             reply = self._http.post(url, content=body, headers=headers, timeout=60.0)
-            return reply.json() if reply.status_code == 200 else None
+            return redactor().value(reply.json()) if reply.status_code == 200 else None
         except (httpx.HTTPError, ValueError):
             return None
 

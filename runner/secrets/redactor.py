@@ -12,6 +12,8 @@ from .names import inner_secrets, is_plain, is_strong, is_word, looks_secret, ma
 from .scrub import MASK, Needles, holds, scrub
 
 MASK_TEXT = MASK.decode()
+#: how many texts are remembered, and how long they may be
+_SEEN = 4096
 #: variables (and beginnings of such) that hold settings, which a record may name: their values are no secrets
 OPEN_NAMES = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "PWD", "OLDPWD", "SHLVL", "HOSTNAME",
@@ -57,7 +59,7 @@ class Redactor:
             named={_raw(name): _raw(value) for name, value in (named or {}).items() if value},
             shorten=tuple((_raw(long), _raw(short)) for long, short in shorten),
         )
-        self._strong = tuple(strong)
+        self._seen: dict[str, str] = {}
 
     @overload
     def text(self, text: str) -> str: ...
@@ -65,7 +67,14 @@ class Redactor:
     def text(self, text: None) -> None: ...
     def text(self, text: str | None) -> str | None:
         """Free text (an error, a message, a log) without secrets."""
-        return None if text is None else _str(scrub(_raw(text), self.needles))
+        if text is None:
+            return None
+        # A server that fails says the same of many requests.
+        if (clean := self._seen.get(text)) is None:
+            clean = _str(scrub(_raw(text), self.needles))
+            if len(self._seen) < _SEEN and len(text) < _SEEN:
+                self._seen[text] = clean
+        return clean
 
     def value(self, value: Any) -> Any:
         """A JSON value without secrets: in every string and key; a string under a name that speaks of a secret is

@@ -35,6 +35,13 @@ def test_a_key_that_the_server_echoes_is_in_no_row_not_even_in_part() -> None:
             assert "canary" not in error
 
 
+def test_of_a_page_of_errors_only_the_beginning_is_looked_at() -> None:
+    long = "sk-" + "canary-0" * 2000
+    assert error_of(f"start {KEY} " + "x" * 500_000, [KEY]) == "start [redacted] " + "x" * 483
+    # Five keys and a piece of a sixth fill what is looked at.
+    assert error_of(long * 6, [long]) == "[redacted]"
+
+
 def test_where_the_keys_are_not_known_no_error_text_is_kept() -> None:
     assert error_of(KEY, None) is None
 
