@@ -145,7 +145,7 @@ def needless_loss(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ("change", "expected"),
     [
         (change_a_good_attempt, {"events", "verdict"}),
-        (lambda run: edit_json(run / "identity" / "baseline_aa.json", other_context), {"identity"}),
+        (lambda run: edit_json(run / "identity" / "baseline_aa.json", other_context), {"identity", "verdict"}),
         (lambda run: (run / "identity" / "baseline_aa.json").unlink(), {"identity"}),
         (lambda run: edit_log(run, other_command, rechain=True), {"identity"}),
         (lambda run: edit_log(run, needless_loss, rechain=True), {"replacements", "report"}),

@@ -156,7 +156,7 @@ CHANGES: list[tuple[str, Change, set[str]]] = [
     ("the report", lambda run: (run / "REPORT.md").write_text("supported, by a lot\n") and None, {"report"}),
     ("an identity", lambda run: (run / "identity" / "baseline.json").unlink(), {"identity", "verdict"}),
     ("what a cell found", lambda run: edit_cell_identity(run), {"identity"}),
-    ("what a cell found, gone", lambda run: cell_identity(run).unlink(), {"identity"}),
+    ("what a cell found, gone", lambda run: cell_identity(run).unlink(), {"identity", "verdict"}),
     ("a cell that was none", lambda run: cell_identity(run).with_name("b99-x.json").write_text("{}"), {"identity"}),
     ("telemetry", lambda run: edit_telemetry(run), {"events"}),
     ("the machine", lambda run: edit_host(run), {"events", "verdict"}),

@@ -37,7 +37,9 @@ workload:
   sampling: {{temperature: 0.0, ignore_eos: true}}
 method: {{blocks: 6, seed: 5, spare_blocks: 1, pause_between_cells: 0 s}}
 # The client shares two cores with two vLLM: what is tested is not its quiet.
-validity: {{schedule_lag_p99: 1 s, loop_lag_p99: 1 s, client_starved: 100%, client_error: 100 ms}}
+validity:
+  {{schedule_lag_p99: 1 s, loop_lag_p99: 1 s, client_starved: 100%, client_error: 100 ms,
+   server_latency: {{relative: 100%, absolute: 1 s}}, littles_law: 100%}}
 """
 SCRIPT = """\
 #!/bin/bash

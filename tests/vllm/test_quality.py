@@ -27,9 +27,9 @@ system:
     python: .venv-vllm/bin/python
     env: {{VLLM_CPU_KVCACHE_SPACE: "1", VLLM_SERVER_DEV_MODE: "1", HF_HUB_OFFLINE: "1"}}
     restart: never
-arms:
+{start}arms:
   baseline: {{flags: {{enable-prefix-caching: false, max-num-batched-tokens: 2048}}}}
-  candidate: {{flags: {{{candidate}}}}}
+  candidate: {{{candidate}}}
 workload:
   arrivals: {{process: closed}}
   concurrency: [2]
@@ -41,7 +41,9 @@ quality:
 {gates}
 method: {{blocks: 6, seed: 5, spare_blocks: 1, pause_between_cells: 0 s}}
 # The client shares two cores with vLLM: what is tested is not its quiet.
-validity: {{schedule_lag_p99: 1 s, loop_lag_p99: 1 s, client_starved: 100%, client_error: 100 ms}}
+validity:
+  {{schedule_lag_p99: 1 s, loop_lag_p99: 1 s, client_starved: 100%, client_error: 100 ms,
+   server_latency: {{relative: 100%, absolute: 1 s}}, littles_law: 100%}}
 """
 
 #: with 80 prompts and no divergence at all the bound is 3.7 pt; a few either way still pass
@@ -67,10 +69,18 @@ save_file(noisy, sys.argv[2], metadata={"format": "pt"})
 """
 
 
-def executed(folder: Path, candidate: str, *gates: str) -> Path:
+#: the same command as for the baseline, with the model that the arm's environment names
+SERVE = """\
+#!/bin/bash
+exec {python} -m vllm.entrypoints.openai.api_server --model "${{GATE_MODEL:-{model}}}" --host 127.0.0.1 \\
+  --served-model-name smollm2 --dtype bfloat16 --enable-prompt-tokens-details "$@"
+"""
+
+
+def executed(folder: Path, candidate: str, *gates: str, start: str = "") -> Path:
     assert (ROOT / PYTHON).exists(), "no .venv-vllm: run `make vllm` first"
     assert (ROOT / MODEL).exists(), "no .models: run `make vllm` first"
-    (folder / "card.yaml").write_text(CARD.format(candidate=candidate, gates="\n".join(gates)))
+    (folder / "card.yaml").write_text(CARD.format(candidate=candidate, gates="\n".join(gates), start=start))
     benchcard("run", folder / "card.yaml", "--out", folder / "runs")
     (run,) = (folder / "runs").glob("*/*")
     return run
@@ -83,7 +93,7 @@ def gates_of(run: Path) -> dict[str, dict]:
 @pytest.fixture(scope="module")
 def same_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The candidate reuses prefixes and computes prompts in chunks of 64 tokens."""
-    treatment = "enable-prefix-caching: true, max-num-batched-tokens: 64"
+    treatment = "flags: {enable-prefix-caching: true, max-num-batched-tokens: 64}"
     return executed(tmp_path_factory.mktemp("same"), treatment, GREEDY.replace("RISK", "cache_reuse"), ARITHMETIC)
 
 
@@ -119,8 +129,16 @@ def test_noise_in_the_weights_fails_the_greedy_gate(tmp_path: Path) -> None:
             (noisy / file.name).symlink_to(file.resolve())
     source, target = ROOT / MODEL / "model.safetensors", noisy / "model.safetensors"
     subprocess.run([ROOT / PYTHON, "-c", NOISE, source, target], check=True)
-    # The last --model on a command line is the one that counts.
-    flags = f"enable-prefix-caching: false, max-num-batched-tokens: 2048, model: {noisy}"
-    gate = gates_of(executed(tmp_path, flags, GREEDY.replace("RISK", "weights").replace("true", "false")))["weights"]
+    script = tmp_path / "serve.sh"
+    script.write_text(SERVE.format(python=PYTHON, model=MODEL))
+    script.chmod(0o755)
+    start = f'    command: ["{script}", "--port", "{{port}}"]\n'
+    # What differs by the other model: its files, and wherever the engine names their folder.
+    start += "identity: {treatment: [GATE_MODEL, model, process.argv.model, engine.config.model_config]}\n"
+    flags = "enable-prefix-caching: false, max-num-batched-tokens: 2048"
+    candidate = f"flags: {{{flags}}}, env: {{GATE_MODEL: {noisy}}}"
+    gate = gates_of(
+        executed(tmp_path, candidate, GREEDY.replace("RISK", "weights").replace("true", "false"), start=start)
+    )["weights"]
     assert gate["word"] == "fail", gate
     assert gate["observed"] > 0.5

@@ -119,7 +119,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Records, B
     log = AttemptLog(bundle.log)
     endpoint = Endpoint("http://h:1/v1", "http://h:1/metrics")
     running = Running("baseline", 1, endpoint, Target("h", 1, False, "/v1"), None, None, {})
-    found = Records(bundle, CARD, log)
+    found = Records(bundle, CARD, log, lambda _running, _fields: {})
     found.started(running, Probe(endpoint), {"model.tokenizer_check": observed("alike")})  # type: ignore[arg-type]
     return found, bundle, running, log
 
