@@ -40,8 +40,10 @@ class Part:
 
 def together(chances: Sequence[float]) -> tuple[float, float, float]:
     """(product, lower bound, upper bound) of the chance that all succeed."""
-    lower = max(0.0, 1.0 - sum(1.0 - p for p in chances))
-    return min(max(math.prod(chances), lower), min(chances)), lower, min(chances)
+    upper = min(chances)
+    # a difference from 1 is rounded, and may come out beyond the chance that it is made of
+    lower = min(max(0.0, 1.0 - sum(1.0 - p for p in chances)), upper)
+    return min(max(math.prod(chances), lower), upper), lower, upper
 
 
 def at_least_one(chances: Sequence[float]) -> tuple[float, float, float]:

@@ -12,7 +12,7 @@ from benchcard.analysis.joint import at_least_one, joint, together
 from benchcard.analysis.planned_power import condition_rows, planned_power
 from benchcard.analysis.power import power
 from benchcard.analysis.records import BundleError
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from .bundles import process
@@ -124,6 +124,7 @@ def test_the_command_answers_a_whole_card() -> None:
 
 
 @given(CHANCES)
+@example([1e-06])
 def test_products_lie_within_the_bounds(chances: list[float]) -> None:
     for product, lower, upper in (together(chances), at_least_one(chances)):
         assert 0 <= lower <= product <= upper <= 1
