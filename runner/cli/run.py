@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,19 @@ def _stop_politely() -> None:
     """SIGTERM stops a run as Ctrl-C does. (Started in the background of a script, SIGINT would be ignored.)"""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    sys.unraisablehook = _not_lost
+
+
+#: how long after it was lost an interrupt comes again, s
+_AGAIN_S = 0.05
+
+
+def _not_lost(found: sys.UnraisableHookArgs) -> None:
+    """An interrupt that comes while a finalizer runs (a collection calls many) is raised in it, and dropped there."""
+    if found.exc_type is KeyboardInterrupt:
+        threading.Timer(_AGAIN_S, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(found)
 
 
 def execute(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -80,6 +82,29 @@ def test_ctrl_c_is_resumable_and_leaves_no_server(tmp_path: Path, number: signal
     assert f"benchcard run --resume {run}" in err
     assert "Traceback" not in err
     assert engines_of(run) == []
+
+
+LOST = """
+import os, signal, time
+from benchcard.runner.cli.run import _stop_politely
+
+class Slow:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)
+
+_stop_politely()
+Slow()  # what its finalizer raises is dropped
+try:
+    time.sleep(30)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_within_a_finalizer_is_not_lost() -> None:
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
 def test_a_changed_event_file_is_not_resumed(tmp_path: Path) -> None:
