@@ -46,13 +46,13 @@ validity:
    server_latency: {{relative: 100%, absolute: 1 s}}, littles_law: 100%}}
 """
 
-#: with 80 prompts and no divergence at all the bound is 3.7 pt; a few either way still pass
+#: with 48 prompts and no divergence at all the bound is 6.1 pt; two more in the candidate than in A/A still pass
 GREEDY = (
-    "  - {risk: RISK, gate: greedy_divergence, prompts: 80, before_token: 8, excess_over_aa_at_most: 12 pt, "
-    "output_tokens: 16, reuse: true}"
+    "  - {risk: RISK, gate: greedy_divergence, prompts: 48, before_token: 8, excess_over_aa_at_most: 12 pt, "
+    "output_tokens: 8, reuse: true}"
 )
 ARITHMETIC = (
-    "  - {risk: answers, gate: task_metric, items: arithmetic, prompts: 100, may_fall_by: 10 pt, output_tokens: 8}"
+    "  - {risk: answers, gate: task_metric, items: arithmetic, prompts: 60, may_fall_by: 20 pt, output_tokens: 8}"
 )
 
 #: every weight gets noise of a third of its tensor's standard deviation
@@ -100,23 +100,23 @@ def same_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_prefix_caching_and_chunk_sizes_pass_the_greedy_gate(same_model: Path) -> None:
     gate = gates_of(same_model)["cache_reuse"]
     assert gate["word"] == "pass", gate
-    assert gate["n"] == 80
+    assert gate["n"] == 48
 
 
 def test_token_ids_are_compared_and_the_cache_was_met(same_model: Path) -> None:
     rows = pl.read_parquet(same_model / "quality" / "greedy_divergence.parquet")
     assert rows["compared_by"].unique().to_list() == ["token_ids"]
-    assert rows["tokens"].unique().to_list() == [16]
+    assert rows["tokens"].unique().to_list() == [8]
     cached = dict(rows.group_by("arm").agg(pl.col("cached_tokens").sum()).iter_rows())
     # Of 200 tokens of each prompt whole blocks can be reused: one, since vLLM's blocks hold 128 tokens on a CPU.
-    assert cached["candidate"] == 80 * 128
+    assert cached["candidate"] == 48 * 128
     assert not cached["baseline"]
 
 
 def test_the_model_answers_some_of_the_arithmetic(same_model: Path) -> None:
     rows = pl.read_parquet(same_model / "quality" / "task_metric.parquet")
     right = rows.filter(pl.col("arm") == "baseline")["correct"].mean()
-    assert 0.05 < right < 0.95
+    assert 0 < right < 0.95
     assert gates_of(same_model)["answers"]["word"] in ("pass", "not established")
     assert "nothing failed" in benchcard("audit", same_model)
 
