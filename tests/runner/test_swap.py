@@ -67,8 +67,8 @@ def test_a_swap_that_does_not_happen(deployment: Deployment, tmp_path: Path) -> 
     swap = deployment.script("swap")
     card = two_servers(tmp_path, a, b, method=f", swap: {{after_block: 2, command: {json.dumps(swap)}}}")
     said = benchcard("run", card, "--out", tmp_path / "runs", code=3).stderr
-    wrong = "baseline: cache_config.enable_prefix_caching is True; the card expects False"
-    assert f"after {' '.join(swap)}: {wrong}" in said
+    assert f"after {' '.join(swap)}: baseline: the server does not run as the card says\n" in said
+    assert "\n  cache_config.enable_prefix_caching  False     True\n" in said
     run = only_run(tmp_path / "runs")
     assert len(lines(run, "cell_ended")) == 4
     deployment.start("a", caching=True)
