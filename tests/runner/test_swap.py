@@ -151,11 +151,13 @@ def test_aa_across_without_commands_waits_for_somebody(deployment: Deployment, t
     a, b = deployment.url("a"), deployment.url("b")
     card = two_servers(tmp_path, a, b, method=", aa: {blocks: 5, within: 90%, across: servers}")
     said = benchcard("run", card, "--out", tmp_path / "runs", code=3).stderr
-    assert "baseline_aa: cache_config.enable_prefix_caching is True; the card expects False" in said
+    assert "baseline_aa: the server does not run as the card says\n" in said
+    assert "\n  cache_config.enable_prefix_caching  False     True\n" in said
     run = only_run(tmp_path / "runs")
     deployment.start("b", caching=False)
     said = benchcard("run", "--resume", run, code=3).stderr
-    assert "candidate: cache_config.enable_prefix_caching is False; the card expects True" in said
+    assert "candidate: the server does not run as the card says\n" in said
+    assert "\n  cache_config.enable_prefix_caching  True      False\n" in said
     assert len(lines(run, "cell_ended")) == 10
     deployment.start("b", caching=True)
     benchcard("run", "--resume", run)
