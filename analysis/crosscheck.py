@@ -181,8 +181,11 @@ def _in_system(sent: Sent, server: ServerCell, limit: float) -> Compared:
     if why is not None or gauge is None or server.seconds is None or gauge.stdev is None:
         return _unknown(what, check, unit, limit, why, _IN_SYSTEM)
     most = sent.sojourn / server.seconds
-    steps = [server.mean_of("prefill_time") or server.mean_of("ttft") or 0.0, server.mean_of("itl") or 0.0]
-    least = max(0.0, most - sent.tries * sum(steps) / server.seconds)
+    prefill, step = server.mean_of("prefill_time"), server.mean_of("itl")
+    first = server.mean_of("ttft") if prefill is None else prefill
+    if first is None or step is None:
+        return _unknown(what, check, unit, limit, "the server does not tell how long its steps were", _IN_SYSTEM)
+    least = max(0.0, most - sent.tries * (first + step) / server.seconds)
     beyond = _outside(gauge.mean, least, most)
     error = 3 * gauge.stdev / math.sqrt(gauge.samples)
     excess = max(0.0, abs(beyond) - error) / most if most > 0 else float(beyond != 0)

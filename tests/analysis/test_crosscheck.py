@@ -221,6 +221,13 @@ def test_littles_law() -> None:
     assert crowded.word == "differ"
 
 
+def test_littles_law_is_unknown_where_no_step_is_told() -> None:
+    """A step that is not told is not taken for none: the range would be too narrow, and the cell invalid."""
+    silent = [*server()[:-2], *samples([0.05] * 25)]  # neither the time between tokens nor E2E
+    row = found(attempts(), silent)["in_system"]
+    assert (row.word, row.why) == ("unknown", "the server does not tell how long its steps were")
+
+
 def test_littles_law_allows_for_three_standard_errors_and_needs_samples() -> None:
     """0 and 1.2 in turn, 26 samples: a mean of 0.6 with a standard error of 0.6·√(26/25)/√26 = 0.12."""
     row = found(attempts(), [*server(), *samples([0.0, 1.2] * 13)])["in_system"]
