@@ -33,7 +33,8 @@ def _dash(alt: Any, arms: Sequence[str]) -> Any:
 
 
 def _data(alt: Any, rows: Sequence[Row]) -> Any:
-    return alt.Data(values=[dict(row) for row in rows])
+    # A tuple: Altair copies lists and dictionaries at each step of a chart.
+    return alt.Data(values=tuple(dict(row) for row in rows))
 
 
 def _signed_axis(alt: Any, span: float, percent: bool, ticks: int, title: str) -> Any:

@@ -85,5 +85,6 @@ def draw(chart: Any, chart_id: str, title: str) -> str:
         .configure_legend(orient="bottom", labelFontSize=12, title=None, symbolSize=90, labelLimit=300)
         .configure_title(fontSize=12, fontWeight="bold", anchor="start", color="#30363d")
     )
+    # Each part was validated when it was made; a second time, whole, takes longer than to draw it.
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    return tidy(vl_convert.vegalite_to_svg(themed.to_dict(), vl_version=version), chart_id, title)
+    return tidy(vl_convert.vegalite_to_svg(themed.to_dict(validate=False), vl_version=version), chart_id, title)

@@ -70,6 +70,23 @@ class Bundle:
         return self.root / "manifest.json"
 
     @property
+    def unfinished(self) -> Path:
+        """The folder of working files. It stands beside the run, since they hold what servers answered as it came."""
+        return self.root.with_name(f".{self.root.name}.unfinished")
+
+    def working_file(self, name: str) -> Path:
+        """A working file's path; its folder is there afterwards."""
+        self.unfinished.mkdir(exist_ok=True)
+        return self.unfinished / name
+
+    def drop_unfinished(self, pattern: str) -> None:
+        """Remove the working files of a pattern, and their folder with the last of them."""
+        for path in self.unfinished.glob(pattern):
+            path.unlink()
+        if self.unfinished.is_dir() and not any(self.unfinished.iterdir()):
+            self.unfinished.rmdir()
+
+    @property
     def logs(self) -> Path:
         """The folder of server logs."""
         return self.root / "logs"

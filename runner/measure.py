@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..schema.errors import InputError
 from .bundle import Bundle
-from .client.cell import CellLoad, discard, read_attempts, run_cell
+from .client.cell import CellLoad, read_attempts, run_cell
 from .client.load import LoadSpec
 from .client.pool import Rules, Timeouts
 from .client.record import CellContext, event_frame, event_row
@@ -75,7 +74,7 @@ def measure_cell(session: Session, cell: Cell, running: Running, progress: Progr
     _write(
         session, cell, load, frame, server_frame(cell.cell, session.epoch_ns, samples), counted_planned(card, planned)
     )
-    discard(job)
+    session.bundle.drop_unfinished(f"{cell.cell}.*")
     return frame
 
 
@@ -83,14 +82,12 @@ def salvage(session: Session, cell: Cell) -> int:
     """What the client had spooled of a cell when it was killed, kept as evidence beside the events of whole cells (it
     is no event file, and nothing counts it). `session` is the sitting that was killed. Returns the number of attempts;
     the cell's working files are removed."""
-    folder = session.bundle.root / "events"
-    spools = sorted(folder.glob(f".{cell.cell}.*.spool"))
+    spools = sorted(session.bundle.unfinished.glob(f"{cell.cell}.*.spool"))
     context = _context(session, cell, _secrets(session.plan.card))
     frame = event_frame(event_row(context, attempt) for spool in spools for attempt in read_spool(spool))
     if frame.height:
         write_parquet(session.bundle.events(cell.cell).with_suffix(".parquet.killed"), frame)
-    for left_over in folder.glob(f".{cell.cell}.*"):
-        left_over.unlink()
+    session.bundle.drop_unfinished(f"{cell.cell}.*")
     return frame.height
 
 
@@ -141,15 +138,11 @@ def _job(session: Session, cell: Cell, running: Running) -> CellJob:
         request_prefix(running.target, workload["endpoint"]),
         Rules(timeouts, client["retries"], client["in_flight"]),
         LoadSpec(workload["window"], planned, int(cell.load) if closed else None, round(think_time * 1e9)),
-        RequestFile.write(_working_file(session, cell, "requests"), _requests(session, cell, running)),
-        _working_file(session, cell, "spool"),
+        RequestFile.write(session.bundle.working_file(f"{cell.cell}.requests"), _requests(session, cell, running)),
+        session.bundle.working_file(f"{cell.cell}.spool"),
         workers_of(card),
         conversations=workload["requests"].get("conversations") is not None,
     )
-
-
-def _working_file(session: Session, cell: Cell, suffix: str) -> Path:
-    return session.bundle.root / "events" / f".{cell.cell}.{suffix}"
 
 
 def _requests(session: Session, cell: Cell, running: Running) -> Iterator[bytes]:

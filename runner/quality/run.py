@@ -72,7 +72,7 @@ class Gates:
         return bool(ended) and path.exists() and digest_file(path) == ended[-1]["answers_sha256"]
 
     def _working_file(self, arm: str) -> Path:
-        return self._bundle.root / "quality" / f".{arm}.json"
+        return self._bundle.working_file(f"quality-{arm}.json")
 
     def _pass(self, arm: str, running: Running, left: int) -> None:
         card, begun = self._plan.card, time.monotonic()
@@ -149,8 +149,7 @@ class Gates:
             write_parquet(path, as_frame(rows))
             files[path.relative_to(self._bundle.root).as_posix()] = digest_file(path)
         self._log.append("quality_compared", files=files)
-        for arm in found:
-            self._working_file(arm).unlink()
+        self._bundle.drop_unfinished("quality-*")
 
     def _read(self, arm: str) -> Found:
         kept = json.loads(self._working_file(arm).read_bytes())

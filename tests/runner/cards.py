@@ -95,7 +95,7 @@ def start_benchcard(*arguments: object) -> subprocess.Popen[str]:
 
 def only_run(out: Path) -> Path:
     """The one run below a folder of runs."""
-    (run,) = [path for path in out.glob("*/*") if path.is_dir()]
+    (run,) = [path for path in out.glob("*/[!.]*") if path.is_dir()]
     return run
 
 

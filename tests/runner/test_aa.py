@@ -41,7 +41,7 @@ def aa_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     process = start_benchcard("run", aa_card(folder, restart="never"), "--out", folder / "runs")
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
-        runs = list((folder / "runs").glob("*/*"))
+        runs = list((folder / "runs").glob("*/[!.]*"))
         begun = [line["cell"] for line in lines_of(runs[0]) if line["kind"] == "cell_started"] if runs else []
         if begun and begun[-1].startswith("a"):
             break

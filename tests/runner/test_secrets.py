@@ -199,7 +199,7 @@ def test_a_server_that_echoes_its_key(source: str, key: str, tmp_path: Path, mon
 
 
 @pytest.mark.usefixtures("environment")
-def test_a_run_that_is_killed_and_resumed_leaves_no_answer_as_it_came(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_holds_no_answer_as_it_came(tmp_path: Path) -> None:
     key = ENVIRONMENT["MY_API_KEY"]
     with echo_server(pause=0.05) as port:
         card = outside_card(tmp_path, port, "{env: MY_API_KEY}")
@@ -207,13 +207,15 @@ def test_a_run_that_is_killed_and_resumed_leaves_no_answer_as_it_came(tmp_path: 
         process = start_benchcard("run", card, "--out", tmp_path / "runs")
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if any(spool.stat().st_size for spool in (tmp_path / "runs").glob("*/*/events/.*.spool")):
+            if any(spool.stat().st_size for spool in (tmp_path / "runs").glob("*/.*.unfinished/*.spool")):
                 break
             time.sleep(0.05)
         kill(process, signal.SIGKILL)
         run = only_run(tmp_path / "runs")
+        assert leaks(texts_of(run), [*CANARIES, key]) == []
         result = benchcard("run", "--resume", run, code=None)
     assert list((run / "events").glob("*.killed")) != []
+    assert not list(run.parent.glob(".*"))
     assert leaks(texts_of(run) | texts_of(tmp_path / "tmp") | said(result), [*CANARIES, key]) == []
 
 

@@ -91,7 +91,7 @@ def test_killed_after_the_swap(deployment: Deployment, tmp_path: Path) -> None:
     process = start_benchcard("run", card, "--out", tmp_path / "runs")
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
-        runs = list((tmp_path / "runs").glob("*/*"))
+        runs = list((tmp_path / "runs").glob("*/[!.]*"))
         if runs and (runs[0] / "attempts.jsonl").exists() and len(lines(runs[0], "cell_started")) >= 5:
             break
         time.sleep(0.02)
