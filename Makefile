@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SOURCES := schema runner analysis reports
+# Tests that compare times with a server's log run one after another; the others, which mostly wait, two at a time.
+TIMED   := tests/runner/client tests/runner/instrument tests/runner/test_instrument.py tests/runner/test_truth.py
 
 .PHONY: help install demo test lint typecheck calibration vllm vllm-test vllm-demo performance clean
 
@@ -40,7 +42,8 @@ typecheck: install
 		$(foreach package,$(SOURCES),-p benchcard.$(package))
 
 test: lint typecheck
-	$(BIN)/pytest --ignore=tests/vllm
+	$(BIN)/pytest -n 2 --dist loadfile --ignore=tests/vllm $(addprefix --ignore=,$(TIMED))
+	$(BIN)/pytest $(TIMED)
 
 calibration: install
 	$(BIN)/python -m tests.calibration
