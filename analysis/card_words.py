@@ -65,6 +65,7 @@ def window(card: Record) -> str:
     """Warm-up, measured window and drain."""
 
     def part(spec: Any) -> str:
+        """A length of the window, as the card has it: seconds, or a count of something."""
         if isinstance(spec, dict):
             return " ".join(f"{plain(value)} {'s' if key == 'seconds' else key}" for key, value in spec.items())
         return "none" if spec is None else f"{plain(spec)} s"

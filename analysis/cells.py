@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from .checks import CheckResult, check_cell
+from .client_and_server import compare
 from .compared import Compared
-from .crosscheck import compare
 from .curves import Curve, thin
 from .goodput import Judgement, judge
 from .issued import Issued, issued

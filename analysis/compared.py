@@ -34,7 +34,8 @@ class Compared:
 
 class _View(Protocol):
     @property
-    def compared(self) -> tuple[Compared, ...]: ...
+    def compared(self) -> tuple[Compared, ...]:
+        """The comparisons of the cell."""
 
 
 def _of(view: _View, check: str) -> list[tuple[float, Compared]]:

@@ -39,6 +39,7 @@ def _modes(looked: Looks, modes: Sequence[str]) -> Floats | None:
 
 def _share_of_modes(*modes: str) -> Compute:
     def compute(looked: Looks, window: Window) -> Found | None:
+        """Time in these modes over the time in all of them, of all cores."""
         part, whole = _modes(looked, modes), _modes(looked, _MODES)
         return None if part is None or whole is None else at_most_one(ratio(looked, window, part, whole))
 
@@ -47,6 +48,7 @@ def _share_of_modes(*modes: str) -> Compute:
 
 def _process_share(process: str) -> Compute:
     def compute(looked: Looks, window: Window) -> Found | None:
+        """CPU time of the process over the CPU time of all cores."""
         part, whole = looked.of("process_cpu_seconds_total", process=process), _modes(looked, _MODES)
         return ratio(looked, window, part[0], whole) if part and whole is not None else None
 
@@ -83,6 +85,7 @@ def _busiest_core(looked: Looks, window: Window) -> Found | None:
 
 def _gauge(name: str, how: str = "sum", **match: str) -> Compute:
     def compute(looked: Looks, window: Window) -> Found | None:
+        """The gauge over the window, its series combined by `how`."""
         found = looked.of(name, **match)
         return gauge(looked, window, over(found, how)) if found else None
 
@@ -91,6 +94,7 @@ def _gauge(name: str, how: str = "sum", **match: str) -> Compute:
 
 def _rate(*names: str, how: str = "sum", **match: str) -> Compute:
     def compute(looked: Looks, window: Window) -> Found | None:
+        """What the counters grew by a second, their series combined by `how`."""
         found = [values for name in names for values in looked.of(name, **match)]
         return rate(looked, window, over(found, how)) if found else None
 
@@ -106,6 +110,7 @@ def _throttled(*names: str) -> Compute:
     """Of several counters of throttled time, the one that grew most."""
 
     def compute(looked: Looks, window: Window) -> Found | None:
+        """The counter that grew most a second; undefined where none is defined."""
         found = [rate(looked, window, values) for name in names for values in looked.of(name)]
         known = [one for one in found if one.mean is not None]
         return max(known, key=lambda one: one.mean or 0.0) if known else (found[0] if found else None)
@@ -117,6 +122,7 @@ def _network(loopback: bool) -> Compute:
     """Bytes received and sent; the loopback counts each byte once, as sent."""
 
     def compute(looked: Looks, window: Window) -> Found | None:
+        """Bytes a second over the network devices."""
         names = ["node_network_transmit_bytes_total"] + ["node_network_receive_bytes_total"] * (not loopback)
         found = [
             values

@@ -17,17 +17,15 @@ from .derived import named
 from .identity_drift import cells, second_run
 from .identity_expect import expected
 from .identity_rows import (
-    ALIKE_AS_MEASURED,
     ALLOWED,
     FORBIDDEN,
     NOT_COMPARABLE,
-    ONE_LIBRARY,
     Row,
     accepted_by,
     in_order,
-    measured_alike,
+    undeclared,
 )
-from .leaves import Difference, differences, known, leaves, one_sided_library, same, text, value_of, volatile
+from .leaves import Difference, differences, known, leaves, same, text, value_of, volatile
 from .read import Bundle
 from .records import Record
 from .treatment import Treatment, resolved, treatment_of
@@ -79,6 +77,7 @@ def confounded(bundle: Bundle) -> list[str]:
     different = {row["field"] for row in gate(bundle)["rows"] if row["class"] != "expect"}
 
     def met(name: str, fields: set[str]) -> bool:
+        """Whether the name stands for one of the fields."""
         return any(named(field, name) for field in fields)
 
     return [name for name in names if met(name, different) or not met(name, alike)]
@@ -131,11 +130,7 @@ def _judge(found: Difference, treatment: Treatment, accepted: Sequence[str]) -> 
     why = treatment.why(found.name)
     if why is not None:
         return "treatment", ALLOWED, why
-    if one_sided_library(found):
-        return "must_match", NOT_COMPARABLE, ONE_LIBRARY
-    if measured_alike(found):
-        return "must_match", ALLOWED, ALIKE_AS_MEASURED
-    return "must_match", FORBIDDEN, "neither declared nor accepted on the card"
+    return "must_match", *undeclared(found, "neither declared nor accepted on the card")
 
 
 def _not_arrived(bundle: Bundle, both: Both) -> list[Record]:

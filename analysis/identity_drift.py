@@ -7,19 +7,18 @@ from collections.abc import Iterable, Iterator
 from .card import AA_ARMS
 from .identity_places import expected_look
 from .identity_rows import (
-    ALIKE_AS_MEASURED,
     ALLOWED,
-    FORBIDDEN,
     NOT_COMPARABLE,
-    ONE_LIBRARY,
     Row,
     accepted_by,
-    measured_alike,
     of_arm,
+    undeclared,
 )
-from .leaves import Difference, differences, known, one_sided_library, text, value_of, volatile
+from .leaves import differences, known, text, value_of, volatile
 from .read import Bundle
 from .records import Record
+
+_ONE_SYSTEM = "an arm is one system from its first cell to its last"
 
 
 def second_run(bundle: Bundle, accepted: Iterable[str]) -> Iterator[Row]:
@@ -54,16 +53,6 @@ def _drift(first: Record, now: Record, arm: str, cell: str | None, accepted: Ite
             yield of_arm(name, "drift", NOT_COMPARABLE, told[0], told[1], arm, cell, why)
             continue
         for found in differences(name, value_of(name, before), value_of(name, after)):
-            word, why = _word(found, accepted)
+            by = accepted_by(found.name, accepted)
+            word, why = (ALLOWED, by) if by else undeclared(found, _ONE_SYSTEM)
             yield of_arm(found.name, "drift", word, text(found.before), text(found.after), arm, cell, why)
-
-
-def _word(found: Difference, accepted: Iterable[str]) -> tuple[str, str]:
-    by = accepted_by(found.name, accepted)
-    if by is not None:
-        return ALLOWED, by
-    if one_sided_library(found):
-        return NOT_COMPARABLE, ONE_LIBRARY
-    if measured_alike(found):
-        return ALLOWED, ALIKE_AS_MEASURED
-    return FORBIDDEN, "an arm is one system from its first cell to its last"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from .derived import MEASURED, ends_with, is_derived, is_own, named
-from .leaves import Difference
+from .leaves import Difference, one_sided_library
 from .records import Record
 
 ALLOWED, FORBIDDEN, NOT_COMPARABLE = "allowed", "forbidden", "not comparable"
@@ -67,11 +67,21 @@ def measured_alike(found: Difference) -> bool:
     return abs(before - after) <= MEASURED_WITHIN * max(abs(before), abs(after))
 
 
+def undeclared(found: Difference, forbidden: str) -> tuple[str, str]:
+    """(word, why) of a difference that is neither declared nor accepted; `forbidden` says why it may not be."""
+    if one_sided_library(found):
+        return NOT_COMPARABLE, ONE_LIBRARY
+    if measured_alike(found):
+        return ALLOWED, ALIKE_AS_MEASURED
+    return FORBIDDEN, forbidden
+
+
 def in_order(rows: Sequence[Row]) -> list[Row]:
     """The forbidden ones first; what the engine derives from another row's field comes after it."""
     ends = {row.field.rsplit(".", 1)[-1] for row in rows if row.word == FORBIDDEN}
 
     def follows(row: Row) -> bool:
+        """Whether another row's field explains it."""
         return any(is_derived(row.field, end) and not is_own(row.field, end) for end in ends)
 
     return sorted(rows, key=lambda row: (_WORDS.index(row.word), _CLASSES.index(row.class_), follows(row)))

@@ -59,6 +59,7 @@ class Metric:
 
 def _per_second(count: Callable[[Measured], int | None]) -> Callable[[Measured], Value]:
     def compute(cell: Measured) -> Value:
+        """The count over the window, per second."""
         number = count(cell)
         if number is None:
             return Value(None, cell.attempted, {"the card has no objectives": cell.attempted})
@@ -71,6 +72,7 @@ def _per_second(count: Callable[[Measured], int | None]) -> Callable[[Measured],
 
 def _per_attempt(count: Callable[[Measured], int | None]) -> Callable[[Measured], Value]:
     def compute(cell: Measured) -> Value:
+        """The count over the attempts."""
         number = count(cell)
         if number is None:
             return Value(None, cell.attempted, {"the card has no objectives": cell.attempted})
@@ -131,6 +133,7 @@ def _statistic(quantity: str, statistic: str) -> Metric:
     row = QUANTITIES[quantity]
 
     def compute(cell: Measured) -> Value:
+        """The statistic of the quantity's samples, s."""
         ordered = cell.quantities.samples[quantity]
         undefined = cell.quantities.undefined[quantity]
         if len(ordered) == 0:
@@ -152,6 +155,7 @@ METRICS: dict[str, Metric] = {
 
 def _of_start(find: Callable[[start.ColdStart], start.Found]) -> Callable[[Measured], Value]:
     def compute(cell: Measured) -> Value:
+        """What is found in the cell's cold start; undefined where there was none."""
         return Value(None, 0, {start.NO_START: 1}) if cell.cold is None else Value(*find(cell.cold))
 
     return compute

@@ -109,6 +109,7 @@ def _estimate(d: Sequence[float], scale: str, card: dict[str, Any]) -> str:
     metric = str(card["claim"]["metric"])
 
     def show(value: float) -> str:
+        """A d as people read it, with its sign."""
         return wording.signed(wording.on_scale(value, scale, metric, 1))
 
     if not d:

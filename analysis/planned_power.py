@@ -25,6 +25,7 @@ def planned_power(card: Record) -> Record:
     source = "declared" if not isinstance(spread, dict) else "pilot"
 
     def known(kind: str, statement: Record, load: float) -> Record:
+        """A statement at a load, with its spread and degrees of freedom; null where they were not known."""
         if source == "declared":
             found, df = (float(spread) if kind == "claim" else None), None
         else:

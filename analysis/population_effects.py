@@ -150,6 +150,7 @@ def _in_words(one: Reversal, kind: str, confidence: float) -> str:
     """`at 40 req/s ttft.p50 got better for chat (−12%, 95% interval −16% to −8%) and worse for batch (…)`."""
 
     def side(changes_: Sequence[Change]) -> str:
+        """The populations of one side, each with its change."""
         return wording.listed([f"{c.population} ({_size(c, confidence)})" for c in changes_])
 
     where = wording.load(one.load, kind)

@@ -120,6 +120,7 @@ def _scaled(at: LoadEffect, claim: Record, level: str) -> str:
     side = "above" if effect.lower > 0 else "below" if effect.upper < 0 else "from"
 
     def show(value: float) -> str:
+        """A distance from the multiple, in the metric's unit."""
         text = wording.on_scale(value, "scaled", metric)
         return wording.signed(text) if side == "from" else text.removeprefix("-")
 

@@ -36,6 +36,7 @@ class ServerMetric:
 
 def _ratio(numerator: str, denominator: str) -> Formula:
     def part(cell: ServerCell, engine: str | None) -> Part:
+        """The change of one counter over that of the other."""
         above, why = cell.change(numerator, engine)
         below, why_not = cell.change(denominator, engine)
         return (0.0, 0.0, why or why_not) if above is None or below is None else (above, below, None)
@@ -45,6 +46,7 @@ def _ratio(numerator: str, denominator: str) -> Formula:
 
 def _rate(name: str) -> Formula:
     def part(cell: ServerCell, engine: str | None) -> Part:
+        """The counter's change over the seconds of the load."""
         change, why = cell.change(name, engine)
         if change is None:
             return 0.0, 0.0, why
@@ -61,6 +63,7 @@ def _mean(name: str) -> Formula:
 
 def _over_time(name: str) -> Formula:
     def part(cell: ServerCell, engine: str | None) -> Part:
+        """The gauge's integral over the seconds in which it was sampled."""
         gauge, why = cell.gauge(name, engine)
         return (0.0, 0.0, why) if gauge is None else (gauge.integral, gauge.seconds, None)
 
@@ -69,6 +72,7 @@ def _over_time(name: str) -> Formula:
 
 def _most(name: str) -> Formula:
     def part(cell: ServerCell, engine: str | None) -> Part:
+        """The gauge's largest sample, over 1."""
         gauge, why = cell.gauge(name, engine)
         return (0.0, 0.0, why) if gauge is None else (gauge.most, 1.0, None)
 

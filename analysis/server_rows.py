@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .card import ARMS
 from .cells import Reading, where
-from .crosscheck import crosscheck_rows
+from .client_and_server import crosscheck_rows
 from .records import Record
 from .server_metrics import Told, server
 

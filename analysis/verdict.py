@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container
-from typing import Any
+from dataclasses import dataclass
 
 from . import aa, identity_words, output
 from .cells import Reading
-from .claim import effect_rows, load_effects, pairs
+from .claim import LoadEffect, effect_rows, load_effects
 from .conditions import conditions, place_conditions, reversal_conditions
-from .decide import decide
+from .decide import Verdict, decide
 from .evidence import judge_evidence
 from .gates import gate_rows
-from .guards import GuardResult, adjust, guard, undefined
+from .guard_rows import guard_rows
 from .identity import confounded, forbidden, gate
 from .knee import knee_rows
 from .latency import latency_rows, objective_rows
@@ -27,7 +26,7 @@ from .populations import declared
 from .records import Record
 from .sentence import sentence
 from .server_rows import server_rows
-from .steady_loads import INVALID_LOAD, drifting, steady_rows
+from .steady_loads import drifting, steady_rows
 from .tables import all_metric_rows, attribution_rows, block_rows, summary_rows, validity
 from .telemetry import condition_rows, telemetry_rows
 
@@ -35,54 +34,46 @@ from .telemetry import condition_rows, telemetry_rows
 VERDICT_VERSION = 1
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """What the verdict rests on, and the verdict."""
+
+    effects: list[LoadEffect]
+    guards: list[Record]
+    gates: list[Record]
+    evidence: list[Record]
+    against_itself: list[Record]
+    identity: Record
+    steady: list[Record]
+    invalid_loads: Container[int]
+    found: Verdict
+
+
 def verdict(reading: Reading) -> Record:
     """Everything verdict.json says."""
-    bundle = reading.bundle
-    card, claim = bundle.card, bundle.card["claim"]
-    confidence = float(card["analysis"]["confidence"])
-    steady = steady_rows(reading)
-    invalid_loads = drifting(steady)
-    effects = load_effects(reading, invalid_loads)
-    guards = guard_rows(reading, invalid_loads)
-    cells = [result.cell for result in reading.used()]
-    evidence = judge_evidence(bundle, card.get("evidence") or [], cells, (float(at) for at in claim["at"]))
-    itself = aa.aa_rows(reading)
-    if aa.biased(itself):
-        effects, guards = aa.effects_without_words(effects), aa.guards_without_words(guards)
-    same = gate(bundle)
-    if forbidden(same):
-        effects = identity_words.effects_without_words(effects)
-        guards = identity_words.guards_without_words(guards)
-    gates = gate_rows(bundle)
-    found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads, gates, itself, same)
-    apart = _populations(reading)
-    machine = telemetry_rows(reading)
+    card, claim = reading.bundle.card, reading.bundle.card["claim"]
+    judged, apart, machine = _judge(reading), _populations(reading), telemetry_rows(reading)
     turned = [row["text"] for row in apart.get("population_reversals", [])]
-    metric, power = ALL_METRICS[claim["metric"]], planned_power(card)
-    named = {key: claim[key] for key in ("metric", "direction", "threshold", "scope", "at")}
-    named |= {} if claim.get("population") is None else {"population": claim["population"]}
-    document: dict[str, Any] = {
+    power = planned_power(card)
+    return {
         "verdict_version": VERDICT_VERSION,
-        **output.header(card, bundle.plan, bundle.run),
-        "verdict": found.word,
-        "because": [{"code": finding.code, "text": finding.text} for finding in found.findings],
-        "sentence": sentence(reading, found, effects, guards, evidence, turned),
-        "next": next_step(reading, found, effects, guards),
-        "claim": {**named, "unit": metric.unit, "better": metric.better, "confidence": confidence},
+        **output.header(card, reading.bundle.plan, reading.bundle.run),
+        **_answer(reading, judged, turned),
+        "claim": _claim(card),
         "power": power,
         "flags": flags(power),
-        "effects": effect_rows(effects, claim, confidence),
-        "guards": guards,
-        **({"gates": gates} if gates else {}),
-        "evidence": evidence,
-        "identity": same,
+        "effects": effect_rows(judged.effects, claim, float(card["analysis"]["confidence"])),
+        "guards": judged.guards,
+        **({"gates": judged.gates} if judged.gates else {}),
+        "evidence": judged.evidence,
+        "identity": judged.identity,
         "validity": validity(reading),
-        "steady_state": steady,
+        "steady_state": judged.steady,
         "blocks": block_rows(reading.blocks),
-        **({"aa": itself, "aa_blocks": aa.aa_block_rows(reading)} if card["method"].get("aa") else {}),
+        **({"aa": judged.against_itself, "aa_blocks": aa.aa_block_rows(reading)} if card["method"].get("aa") else {}),
         "conditions": [
             *conditions(reading),
-            *place_conditions(reading, effects),
+            *place_conditions(reading, judged.effects),
             *reversal_conditions(turned),
             *condition_rows(reading, machine),
         ],
@@ -92,11 +83,53 @@ def verdict(reading: Reading) -> Record:
         "metrics": all_metric_rows(reading),
         "latency": latency_rows(reading),
         "objective_percentiles": objective_rows(reading),
-        "knee": knee_rows(reading, invalid_loads),
+        "knee": knee_rows(reading, judged.invalid_loads),
         **({"telemetry": machine} if machine else {}),
         **apart,
     }
-    return document
+
+
+def _judge(reading: Reading) -> _Judged:
+    """Effects, guards, gates and evidence, and what they come to. Where the procedure sees a difference between the
+    baseline and itself, or the systems are not the declared ones, effects and guards have no words."""
+    bundle = reading.bundle
+    steady = steady_rows(reading)
+    invalid_loads = drifting(steady)
+    effects, guards = load_effects(reading, invalid_loads), guard_rows(reading, invalid_loads)
+    itself, same, gates = aa.aa_rows(reading), gate(bundle), gate_rows(bundle)
+    if aa.biased(itself):
+        effects, guards = aa.effects_without_words(effects), aa.guards_without_words(guards)
+    if forbidden(same):
+        effects = identity_words.effects_without_words(effects)
+        guards = identity_words.guards_without_words(guards)
+    cells = [result.cell for result in reading.used()]
+    loads = (float(at) for at in bundle.card["claim"]["at"])
+    evidence = judge_evidence(bundle, bundle.card.get("evidence") or [], cells, loads)
+    found = decide(reading, effects, guards, evidence, confounded(bundle), invalid_loads, gates, itself, same)
+    return _Judged(
+        effects=effects, guards=guards, gates=gates, evidence=evidence, against_itself=itself, identity=same,
+        steady=steady, invalid_loads=invalid_loads, found=found,
+    )  # fmt: skip
+
+
+def _answer(reading: Reading, judged: _Judged, turned: list[str]) -> Record:
+    """The verdict in words; `turned` says where a population moves against the whole."""
+    found, effects, guards = judged.found, judged.effects, judged.guards
+    return {
+        "verdict": found.word,
+        "because": [{"code": finding.code, "text": finding.text} for finding in found.findings],
+        "sentence": sentence(reading, found, effects, guards, judged.evidence, turned),
+        "next": next_step(reading, found, effects, guards),
+    }
+
+
+def _claim(card: Record) -> Record:
+    """The claim as the card has it, with its metric's unit and the confidence of its intervals."""
+    claim, metric = card["claim"], ALL_METRICS[card["claim"]["metric"]]
+    keys = ["metric", "direction", "threshold", "scope", "at"] + ["population"] * (claim.get("population") is not None)
+    named = {key: claim[key] for key in keys}
+    confidence = float(card["analysis"]["confidence"])
+    return {**named, "unit": metric.unit, "better": metric.better, "confidence": confidence}
 
 
 def _populations(reading: Reading) -> dict[str, list[Record]]:
@@ -111,63 +144,4 @@ def _populations(reading: Reading) -> dict[str, list[Record]]:
         **population_rows(reading),
         "population_effects": population_effect_rows(found),
         "population_reversals": reversal_rows(turned, kind, confidence),
-    }
-
-
-def guard_rows(reading: Reading, invalid_loads: Container[int] = ()) -> list[Record]:
-    """Each guard at each of its loads. Where the run or the load (by its load point) is invalid there are no guard
-    words: they are indeterminate, with the reason."""
-    card = reading.bundle.card
-    confidence = float(card["analysis"]["confidence"])
-    loads = [float(load) for load in card["workload"]["loads"]]
-    places = [(row, float(at)) for row in card.get("guards") or [] for at in row.get("at") or card["claim"]["at"]]
-    results = [_guard(reading, row, loads.index(at) + 1, confidence, invalid_loads) for row, at in places]
-    return [
-        _guard_row(row, at, loads.index(at) + 1, result)
-        for (row, at), result in zip(places, adjust(results, confidence), strict=True)
-    ]
-
-
-def _guard(
-    reading: Reading, row: Record, load_point: int, confidence: float, invalid_loads: Container[int]
-) -> GuardResult:
-    both = pairs(reading, row["metric"], load_point, row.get("population"))
-    if both.reason is not None:
-        return undefined(len(both.blocks), both.reason)
-    if not reading.complete:
-        return undefined(len(both.blocks), "the run is invalid")
-    if load_point in invalid_loads:
-        return undefined(len(both.blocks), INVALID_LOAD)
-    baseline, candidate = both.numbers()
-    margin = row["margin"]
-    return guard(
-        baseline, candidate, margin=float(margin["value"]), relative=margin["scale"] == "relative",
-        direction=row["direction"], confidence=confidence,
-    )  # fmt: skip
-
-
-def _guard_row(row: Record, at: float, load_point: int, result: GuardResult) -> Record:
-    def change(value: float | None) -> float | None:
-        if value is None or result.scale == "scaled":
-            return None
-        return math.expm1(value) if result.scale == "log" else value
-
-    return {
-        "metric": row["metric"],
-        **({} if row.get("population") is None else {"population": row["population"]}),
-        "unit": ALL_METRICS[row["metric"]].unit,
-        "load_point": load_point,
-        "load": at,
-        "direction": row["direction"],
-        "margin": row["margin"],
-        "scale": result.scale,
-        "blocks": result.blocks,
-        "mean": result.mean,
-        "bound": result.bound,
-        "limit": result.limit,
-        "p": result.p,
-        "word": result.word,
-        "change": change(result.mean),
-        "change_bound": change(result.bound),
-        "reason": result.reason,
     }

@@ -121,6 +121,7 @@ def change(mean: float, lower: float, upper: float, threshold: float, scale: str
     more = enough_decimals((lower, upper), threshold, scale, metric)
 
     def show(value: float) -> str:
+        """A d as people read it."""
         return on_scale(value, scale, metric, more)
 
     if lower > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import wording
+from . import numbers, wording
 from .document import Block, Bullets, Cell, Paragraph, Section, section, table
 from .read import Bundle, Json
 
@@ -60,7 +60,7 @@ def _bias(bundle: Bundle, row: Json) -> str:
     low, high = row["interval"]
     zero = "" if low <= 0 <= high else " Zero lies outside the interval."
     if row["equivalent"]:
-        p = "" if row["p_equivalent"] is None else f" (p {wording.p_value(row['p_equivalent'])}, two one-sided tests)"
+        p = "" if row["p_equivalent"] is None else f" (p {numbers.p_value(row['p_equivalent'])}, two one-sided tests)"
         return f"{where} The whole interval lies inside {within}{p}: a larger bias is ruled out.{zero}"
     return f"{where} The interval reaches into {within} and beyond: a larger bias is not ruled out.{zero}"
 
@@ -69,8 +69,8 @@ def _floor(bundle: Bundle, row: Json) -> str | None:
     """The noise floor in words."""
     if row["stdev"] is None:
         return None
-    unit = wording.metric_unit(row["metric"])
-    spread = wording.size(row["stdev"], row["scale"], unit) if row["stdev"] else "nothing"
+    unit = numbers.metric_unit(row["metric"])
+    spread = numbers.size(row["stdev"], row["scale"], unit) if row["stdev"] else "nothing"
     return (
         f"Noise floor of {_where(bundle, row)}: where there is nothing to see, a block shows {spread} "
         f"(standard deviation over {wording.count(row['blocks'], 'A/A block')})."
@@ -81,7 +81,7 @@ def _table(bundle: Bundle, rows: Sequence[Json]) -> Block:
     notes = any(row["reason"] for row in rows)
     cells: list[list[Cell | str]] = []
     for row in rows:
-        unit, scale = wording.metric_unit(row["metric"]), row["scale"]
+        unit, scale = numbers.metric_unit(row["metric"]), row["scale"]
         word = str(row["word"]) if row["decides"] else "exploratory"
         margin = wording.amount(bundle.card["method"]["aa"]["within"]) if row["decides"] else ""
         cells.append(
@@ -89,9 +89,9 @@ def _table(bundle: Bundle, rows: Sequence[Json]) -> Block:
                 wording.load(row["load"], bundle.load_unit),
                 _named(row),
                 Cell(word, _TONES.get(word, "muted")),
-                wording.effect(row["mean"], scale, unit, None, row["interval"]),
-                wording.interval(row["interval"], scale, unit, row["margin"]),
-                "undefined" if row["stdev"] is None else wording.size(row["stdev"], scale, unit),
+                numbers.effect(row["mean"], scale, unit, None, row["interval"]),
+                numbers.interval(row["interval"], scale, unit, row["margin"]),
+                "undefined" if row["stdev"] is None else numbers.size(row["stdev"], scale, unit),
                 str(row["blocks"]),
                 f"±{margin}" if margin else "none",
                 *([row["reason"] or ""] if notes else []),

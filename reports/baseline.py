@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import charts, wording
+from . import charts, numbers, wording
 from .document import Block, Bullets, Cell, Document, Figure, Paragraph, Section, section, table
 from .headline import check_value, observed, short_digest
 from .identity import forbidden_sections
@@ -32,7 +32,7 @@ def _value(point: Json, metric: str) -> Json | None:
 def _metric_cell(found: Json | None, marks: dict[str, str]) -> str:
     if found is None:
         return "not computed"
-    text = wording.mean_stdev(found.get("mean"), found.get("stdev"), found["unit"], found.get("reason"))
+    text = numbers.mean_stdev(found.get("mean"), found.get("stdev"), found["unit"], found.get("reason"))
     label = found.get("label")
     return f"{text} {marks[label]}" if label and found.get("mean") is not None else text
 
@@ -85,8 +85,8 @@ def _figure(bundle: Bundle, sweep: list[Json], metrics: list[str], name: str, ch
     means = [found["mean"] for p in sweep for m in metrics if (found := _value(p, m)) and found.get("mean") is not None]
     if not means:
         return None
-    unit = wording.metric_unit(metrics[0])
-    factor, shown = wording.scaled_unit(max(means), unit)
+    unit = numbers.metric_unit(metrics[0])
+    factor, shown = numbers.scaled_unit(max(means), unit)
     rows = [row for metric in metrics for row in _chart_rows(sweep, metric, metric, factor)]
     axis = "concurrency" if bundle.load_unit == "concurrent" else "offered load, req/s"
     caption = f"{name} against {axis.split(',')[0]}: a point for each repeat, the line through the means."
@@ -105,8 +105,8 @@ def _noise_note(bundle: Bundle, point: Json) -> str | None:
         if stdev <= 1e-9 * abs(mean):
             same.append(name)
             continue
-        share = wording.quantity(2 * stdev / mean, "1", 2)
-        moved.append(f"{name} by more than {wording.quantity(2 * stdev, found['unit'], 2)} ({share})")
+        share = numbers.quantity(2 * stdev / mean, "1", 2)
+        moved.append(f"{name} by more than {numbers.quantity(2 * stdev, found['unit'], 2)} ({share})")
     at = wording.load(point["load"], bundle.load_unit)
     parts = (
         [f"At {at}, a later change must move {wording.listing(moved, 'or')} to be told from noise."] if moved else []
@@ -154,7 +154,7 @@ def _sentence(bundle: Bundle) -> str:
         return "No load was measured in any repeat that counts."
     best, _ = max(known, key=lambda pair: float(pair[1]))
     found = best["metrics"]["output_throughput"]
-    highest = wording.mean_stdev(found["mean"], found.get("stdev"), found["unit"])
+    highest = numbers.mean_stdev(found["mean"], found.get("stdev"), found["unit"])
     return (
         f"Under the conditions below, of the loads that were run this system gave most at "
         f"{wording.load(best['load'], bundle.load_unit)}: {highest} (mean ± stdev over the repeats)."

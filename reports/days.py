@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import wording
+from . import numbers, wording
 from .document import Bullets, Cell, Code, Paragraph, Section, Table, section, table
 from .effects import word_cell
 from .read import Bundle, Json
@@ -28,7 +28,7 @@ def second_day_section(bundle: Bundle) -> Section:
 
 def _days_table(bundle: Bundle, found: Json) -> Table:
     """Each day's effect at each claimed load, with its interval and word."""
-    unit, scale = wording.metric_unit((bundle.result.get("claim") or {}).get("metric", "")), _claim_scale(bundle)
+    unit, scale = numbers.metric_unit((bundle.result.get("claim") or {}).get("metric", "")), _claim_scale(bundle)
     rows: list[list[Cell | str]] = []
     for name, label in (("day1", "first"), ("day2", "second")):
         day: Json = found.get(name) or {}
@@ -41,8 +41,8 @@ def _days_table(bundle: Bundle, found: Json) -> Table:
                     str(day.get("started") or "unknown"),
                     wording.load(at["load"], bundle.load_unit),
                     str(at.get("blocks", "")),
-                    wording.effect(at.get("mean"), scale, unit, None, at.get("interval")),
-                    wording.interval(at.get("interval"), scale, unit),
+                    numbers.effect(at.get("mean"), scale, unit, None, at.get("interval")),
+                    numbers.interval(at.get("interval"), scale, unit),
                     word_cell(at.get("word")),
                     word_cell(day.get("verdict")),
                 ]
@@ -57,11 +57,11 @@ def _difference_table(bundle: Bundle, found: Json) -> Table:
     rows: list[list[Cell | str]] = [
         [
             wording.load(at["load"], bundle.load_unit),
-            wording.number(at.get("difference"), 3, signed=True),
-            wording.number(at.get("df"), 4),
+            numbers.number(at.get("difference"), 3, signed=True),
+            numbers.number(at.get("df"), 4),
             _plain_interval(at.get("interval")),
-            "undefined" if at.get("margin") is None else f"±{wording.number(at['margin'], 3)}",
-            wording.p_value(at.get("p")),
+            "undefined" if at.get("margin") is None else f"±{numbers.number(at['margin'], 3)}",
+            numbers.p_value(at.get("p")),
             word_cell(at.get("word")),
         ]
         for at in found.get("loads") or []
@@ -79,4 +79,4 @@ def _claim_scale(bundle: Bundle) -> str:
 def _plain_interval(bounds: list[float] | None) -> str:
     if not bounds or None in bounds:
         return "undefined"
-    return f"{wording.number(bounds[0], 3, signed=True)} to {wording.number(bounds[1], 3, signed=True)}"
+    return f"{numbers.number(bounds[0], 3, signed=True)} to {numbers.number(bounds[1], 3, signed=True)}"

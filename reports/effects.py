@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import charts, wording
+from . import charts, numbers, wording
 from .document import Block, Bullets, Cell, Figure, Paragraph, Section, Table, section, table
 from .guard_words import as_change
 from .headline import WORDS, claim_text, effect_notes
@@ -38,7 +38,7 @@ def word_cell(word: str | None, claimed: bool = True) -> Cell:
 
 
 def _threshold(effect: Json) -> str:
-    return wording.effect(effect.get("threshold"), effect["scale"], wording.metric_unit(effect["metric"]))
+    return numbers.effect(effect.get("threshold"), effect["scale"], numbers.metric_unit(effect["metric"]))
 
 
 def _absolute(effect: Json) -> str:
@@ -46,27 +46,27 @@ def _absolute(effect: Json) -> str:
     found: Json = effect.get("absolute") or {}
     unit, bounds = found.get("unit") or "", found.get("interval")
     if found.get("difference") is None:
-        return wording.undefined(effect.get("reason"))
-    text = wording.effect(found["difference"], "difference", unit, None, bounds)
-    return f"{text} ({wording.interval(bounds, 'difference', unit)})" if bounds else text
+        return numbers.undefined(effect.get("reason"))
+    text = numbers.effect(found["difference"], "difference", unit, None, bounds)
+    return f"{text} ({numbers.interval(bounds, 'difference', unit)})" if bounds else text
 
 
 def _effect_row(bundle: Bundle, effect: Json, absolute: bool) -> list[Cell | str]:
-    unit = wording.metric_unit(effect["metric"])
-    bounds = wording.interval(
+    unit = numbers.metric_unit(effect["metric"])
+    bounds = numbers.interval(
         effect.get("interval"), effect["scale"], unit, effect.get("threshold"), effect.get("reason")
     )
     each = [d for d in effect.get("d") or [] if d is not None]
     return [
         wording.load(effect["load"], bundle.load_unit),
         word_cell(effect.get("word"), bool(effect.get("claimed"))),
-        wording.effect(effect.get("mean"), effect["scale"], unit, effect.get("reason"), effect.get("interval")),
+        numbers.effect(effect.get("mean"), effect["scale"], unit, effect.get("reason"), effect.get("interval")),
         bounds,
         _threshold(effect),
-        wording.quantity(effect.get("baseline"), unit, 4),
-        wording.quantity(effect.get("candidate"), unit, 4),
+        numbers.quantity(effect.get("baseline"), unit, 4),
+        numbers.quantity(effect.get("candidate"), unit, 4),
         *([_absolute(effect)] if absolute else []),
-        wording.interval([min(each), max(each)] if each else None, effect["scale"], unit),
+        numbers.interval([min(each), max(each)] if each else None, effect["scale"], unit),
         wording.of(effect["metric"], (bundle.result.get("claim") or {}).get("population")),
     ]
 
@@ -75,27 +75,28 @@ def _tests(bundle: Bundle, effects: list[Json]) -> Table:
     """The numbers behind the words, on d; corrections for several loads only where there are any."""
 
     def bounds(key: str) -> Callable[[Json], str]:
-        return lambda e: wording.interval(e.get(key), e["scale"], wording.metric_unit(e["metric"]), e.get("threshold"))
+        """How a row's interval of that key is shown."""
+        return lambda e: numbers.interval(e.get(key), e["scale"], numbers.metric_unit(e["metric"]), e.get("threshold"))
 
     always: list[tuple[str, Callable[[Json], str]]] = [
         ("Load", lambda e: wording.load(e["load"], bundle.load_unit)),
         # early, where no narrow page scrolls it out of sight
         ("Flags", lambda e: ", ".join(e.get("flags") or []) or "none"),
         ("#Blocks", lambda e: str(e.get("blocks", 0))),
-        ("#Mean d", lambda e: wording.number(e.get("mean"), 4, signed=True)),
-        ("#Stdev of d", lambda e: wording.number(e.get("stdev"), 3)),
-        ("#t", lambda e: wording.number(e.get("t"), 4, signed=True)),
-        ("#p", lambda e: wording.p_value(e.get("p"))),
+        ("#Mean d", lambda e: numbers.number(e.get("mean"), 4, signed=True)),
+        ("#Stdev of d", lambda e: numbers.number(e.get("stdev"), 3)),
+        ("#t", lambda e: numbers.number(e.get("t"), 4, signed=True)),
+        ("#p", lambda e: numbers.p_value(e.get("p"))),
     ]
     where_any: list[tuple[str, str, Callable[[Json], str]]] = [
-        ("p_adjusted", "#p (Holm)", lambda e: wording.p_value(e.get("p_adjusted"))),
-        ("sign_flip_p", "#Sign-flip p", lambda e: wording.p_value(e.get("sign_flip_p"))),
+        ("p_adjusted", "#p (Holm)", lambda e: numbers.p_value(e.get("p_adjusted"))),
+        ("sign_flip_p", "#Sign-flip p", lambda e: numbers.p_value(e.get("sign_flip_p"))),
         ("sign_flip_interval", "#Sign-flip interval", bounds("sign_flip_interval")),
         ("bonferroni_interval", "#Interval for all loads (Bonferroni)", bounds("bonferroni_interval")),
         (
             "smallest_detectable",
             "#Smallest detectable",
-            lambda e: wording.size(e.get("smallest_detectable"), e["scale"], wording.metric_unit(e["metric"])),
+            lambda e: numbers.size(e.get("smallest_detectable"), e["scale"], numbers.metric_unit(e["metric"])),
         ),
     ]
     if len(effects) < 2:
@@ -118,10 +119,10 @@ def _figures(bundle: Bundle, effects: list[Json]) -> list[Figure]:
             {
                 "label": _label(bundle, e),
                 "kind": "claimed" if e.get("claimed") else "exploratory",
-                "mean": wording.effect_value(e["mean"], scale),
-                "low": wording.effect_value(e["interval"][0], scale),
-                "high": wording.effect_value(e["interval"][1], scale),
-                "threshold": wording.effect_value(e["threshold"], scale),
+                "mean": numbers.effect_value(e["mean"], scale),
+                "low": numbers.effect_value(e["interval"][0], scale),
+                "high": numbers.effect_value(e["interval"][1], scale),
+                "threshold": numbers.effect_value(e["threshold"], scale),
             }
             for e in effects
             if (e["metric"], e["scale"]) == (metric, scale)
@@ -130,7 +131,7 @@ def _figures(bundle: Bundle, effects: list[Json]) -> list[Figure]:
         ]
         if not rows:
             continue
-        unit = wording.metric_unit(metric)
+        unit = numbers.metric_unit(metric)
         named = wording.of(metric, (bundle.result.get("claim") or {}).get("population"))
         axis = f"change of {named}" if scale == "log" else f"d of {named}, {unit if unit != '1' else 'fraction'}"
         caption = (
@@ -188,7 +189,7 @@ def guard_section(bundle: Bundle) -> Section:
         )
     rows: list[list[Cell | str]] = []
     for guard in guards:
-        unit = wording.metric_unit(guard["metric"])
+        unit = numbers.metric_unit(guard["metric"])
         scale = guard.get("scale") or ("log" if guard["margin"].get("scale") == "relative" else "difference")
         change, bound = as_change(guard, "change", "mean", scale), as_change(guard, "change_bound", "bound", scale)
         beside = [d for d in (change, bound, guard.get("limit")) if d is not None]
@@ -197,10 +198,10 @@ def guard_section(bundle: Bundle) -> Section:
                 wording.requirement(guard["metric"], guard["direction"], guard["margin"], guard.get("population")),
                 wording.load(guard["load"], bundle.load_unit),
                 word_cell(guard["word"]),
-                wording.effect(change, scale, unit, guard.get("reason"), beside),
-                wording.effect(bound, scale, unit, guard.get("reason"), beside),
-                wording.effect(guard.get("limit"), scale, unit, None, beside or None),
-                wording.p_value(guard.get("p")),
+                numbers.effect(change, scale, unit, guard.get("reason"), beside),
+                numbers.effect(bound, scale, unit, guard.get("reason"), beside),
+                numbers.effect(guard.get("limit"), scale, unit, None, beside or None),
+                numbers.p_value(guard.get("p")),
                 str(guard.get("blocks", 0)),
             ]
         )
@@ -225,14 +226,14 @@ def evidence_section(bundle: Bundle) -> Section:
         )
     rows: list[list[Cell | str]] = []
     for item in items:
-        unit = wording.metric_unit(item["metric"])
+        unit = numbers.metric_unit(item["metric"])
         rows.append(
             [
                 item["metric"],
                 item["arm"],
                 word_cell(item["word"]),
-                f"{item['direction'].replace('_', ' ')} {wording.quantity(item['limit'], unit)}",
-                wording.quantity_or_reason(item.get("observed"), unit, item.get("reason")),
+                f"{item['direction'].replace('_', ' ')} {numbers.quantity(item['limit'], unit)}",
+                numbers.quantity_or_reason(item.get("observed"), unit, item.get("reason")),
             ]
         )
     return section("evidence", title, table("Observed against wanted", "Metric|Arm|Word|Wanted|#Observed", rows))

@@ -5,7 +5,7 @@ The word, the sentence and the reasons are the analysis's; nothing here decides 
 
 from __future__ import annotations
 
-from . import wording
+from . import numbers, wording
 from .next_steps import what_next
 from .read import Bundle, Json
 
@@ -49,13 +49,13 @@ def claimed_effects(bundle: Bundle) -> list[Json]:
 
 
 def _effect_clause(bundle: Bundle, effect: Json) -> str:
-    unit, scale = wording.metric_unit(effect["metric"]), effect["scale"]
-    value = wording.effect(effect.get("mean"), scale, unit, effect.get("reason"), effect.get("interval"))
+    unit, scale = numbers.metric_unit(effect["metric"]), effect["scale"]
+    value = numbers.effect(effect.get("mean"), scale, unit, effect.get("reason"), effect.get("interval"))
     named = wording.of(effect["metric"], (bundle.result.get("claim") or {}).get("population"))
     text = f"At {wording.load(effect['load'], bundle.load_unit)}: {named} {value}"
     if effect.get("interval") is None:
         return text
-    bounds = wording.interval(effect["interval"], scale, unit, effect.get("threshold"))
+    bounds = numbers.interval(effect["interval"], scale, unit, effect.get("threshold"))
     return f"{text}, {bundle.confidence} interval {bounds}"
 
 
@@ -64,7 +64,7 @@ def _detectable(bundle: Bundle, effect: Json) -> str | None:
     smallest = effect.get("smallest_detectable")
     if effect.get("word") != "inconclusive" or smallest is None:
         return None
-    size = wording.size(smallest, effect["scale"], wording.metric_unit(effect["metric"]))
+    size = numbers.size(smallest, effect["scale"], numbers.metric_unit(effect["metric"]))
     text = (
         f"At {wording.load(effect['load'], bundle.load_unit)} the smallest detectable effect lies {size} from the "
         f"threshold: {wording.count(effect['blocks'], 'block')} with this spread find that 8 times in 10."
@@ -82,8 +82,8 @@ def _short_of_threshold(bundle: Bundle, effect: Json) -> str | None:
         return None
     if min(sign * bound for bound in bounds) <= 0:
         return None
-    unit = wording.metric_unit(effect["metric"])
-    size = wording.interval(bounds, effect["scale"], unit, effect.get("threshold"))
+    unit = numbers.metric_unit(effect["metric"])
+    size = numbers.interval(bounds, effect["scale"], unit, effect.get("threshold"))
     return (
         f"There is an effect in the claimed direction at {wording.load(effect['load'], bundle.load_unit)} "
         f"({size}); it is smaller than the {wording.amount(claim['threshold'])} that the card asks for."
@@ -195,16 +195,16 @@ def check_value(value: object, unit: str) -> str:
     """A validity check's observed value or limit: a quantity where it is a number, else as it is written."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         if unit in ("s", "1", "bytes"):
-            return wording.quantity(float(value), unit)
+            return numbers.quantity(float(value), unit)
         # units that are counted ("blocks") stand in the plural
-        return wording.join_unit(wording.number(float(value), 4), unit.removesuffix("s") if value == 1 else unit)
+        return numbers.join_unit(numbers.number(float(value), 4), unit.removesuffix("s") if value == 1 else unit)
     return wording.plain(value)
 
 
 def observed(check: Json) -> str:
     """What a validity check observed, or why it observed nothing."""
     if check.get("observed") is None:
-        return wording.undefined(check.get("reason"))
+        return numbers.undefined(check.get("reason"))
     return check_value(check["observed"], check.get("unit") or "")
 
 

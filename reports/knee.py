@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import charts, wording
+from . import charts, numbers, wording
 from .document import Block, Cell, Figure, Paragraph, Section, Table, section, table
 from .read import Bundle, Json
 
@@ -14,10 +14,10 @@ def knee_sections(bundle: Bundle) -> tuple[Section, ...]:
     if not arms:
         return ()
     target = float(found[arms[0]]["target"])
-    share = wording.quantity(target, "1")
+    share = numbers.quantity(target, "1")
     rule = (
         f"The card's target is an attainment (good / attempted) of {share}. A load passes where the one-sided "
-        f"{wording.quantity(found[arms[0]]['confidence'], '1')} lower bound of its attainment reaches the target; the "
+        f"{numbers.quantity(found[arms[0]]['confidence'], '1')} lower bound of its attainment reaches the target; the "
         "knee lies between the highest load up to which all pass and the next one run. Nothing is said between the "
         "loads run, or beyond them."
     )
@@ -37,7 +37,7 @@ def knee_sections(bundle: Bundle) -> tuple[Section, ...]:
 
 def knee_sentence(bundle: Bundle, arm: str, knee: Json) -> str:
     """What is said of an arm's knee, of the loads run alone."""
-    share, unit = wording.quantity(knee["target"], "1"), bundle.load_unit
+    share, unit = numbers.quantity(knee["target"], "1"), bundle.load_unit
     start = f"{arm.capitalize()}: under the conditions below, of the loads run,"
     points: list[Json] = knee["points"]
     if knee["word"] in ("undefined", "not monotone"):
@@ -53,7 +53,7 @@ def knee_sentence(bundle: Bundle, arm: str, knee: Json) -> str:
     else:
         text = (
             f"{start} every one up to {wording.load(low, unit)} is shown to reach {share}, and "
-            f"{wording.load(high, unit)} is not: the knee lies from {wording.number(low, 6)} to below "
+            f"{wording.load(high, unit)} is not: the knee lies from {numbers.number(low, 6)} to below "
             f"{wording.load(high, unit)}."
         ) + _not_missed(points, high, float(knee["target"]), unit)
     return text + _headroom(knee, unit)
@@ -73,7 +73,7 @@ def _headroom(knee: Json, unit: str) -> str:
     at = f"operating point, {wording.load(knee['operating_point'], unit)}"
     if knee["headroom"] <= 0:
         return f" The {at}, is not below the highest load that passes: no headroom is shown."
-    return f" At the {at}, the headroom is at least {wording.quantity(knee['headroom'], '1')}."
+    return f" At the {at}, the headroom is at least {numbers.quantity(knee['headroom'], '1')}."
 
 
 def _percent(value: float | None, target: float) -> str:
@@ -84,10 +84,10 @@ def _percent(value: float | None, target: float) -> str:
     while (
         decimals < 6
         and value != target
-        and wording.fixed(100 * value, decimals) == wording.fixed(100 * target, decimals)
+        and numbers.fixed(100 * value, decimals) == numbers.fixed(100 * target, decimals)
     ):
         decimals += 1
-    return f"{wording.fixed(100 * value, decimals)}%"
+    return f"{numbers.fixed(100 * value, decimals)}%"
 
 
 def _table(bundle: Bundle, arms: list[str], found: Json, target: float) -> Table:
@@ -112,8 +112,8 @@ def _row(bundle: Bundle, arm: str, point: Json, target: float) -> list[Cell | st
         f"{point['good']:,}",
         _percent(point["attainment"], target),
         _percent(point["lower"], target),
-        "undefined" if point["deff"] is None else wording.fixed(point["deff"], 2),
-        "undefined" if n_eff is None else wording.fixed(n_eff, 0),
+        "undefined" if point["deff"] is None else numbers.fixed(point["deff"], 2),
+        "undefined" if n_eff is None else numbers.fixed(n_eff, 0),
         words[point["passes"]],
     ]
 
@@ -122,7 +122,7 @@ def _figure(bundle: Bundle, arms: list[str], found: Json, target: float) -> Figu
     rows = [
         {
             "arm": arm,
-            "load": wording.number(point["load"], 6),
+            "load": numbers.number(point["load"], 6),
             "attainment": point["attainment"],
             "lower": point["lower"],
         }
@@ -135,6 +135,6 @@ def _figure(bundle: Bundle, arms: list[str], found: Json, target: float) -> Figu
     axis = "concurrency" if bundle.load_unit == "concurrent" else "offered load, req/s"
     caption = (
         f"Attainment at each load run, with its one-sided lower bound. Dashed line: the target, "
-        f"{wording.quantity(target, '1')}. A load passes where its bound reaches the line; loads are evenly spaced."
+        f"{numbers.quantity(target, '1')}. A load passes where its bound reaches the line; loads are evenly spaced."
     )
     return Figure(charts.attainment_bounds(rows, arms, target, axis, "knee", caption), caption)

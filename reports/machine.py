@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchcard.schema.machine import MACHINE
 
-from . import charts, wording
+from . import cell_charts, numbers, wording
 from .document import Block, Cell, Figure, Paragraph, Section, section, table
 from .read import Bundle, Json
 
@@ -50,7 +50,7 @@ def _table(bundle: Bundle, rows: Sequence[Json]) -> Block:
         known = [row for row in mine if row["mean"] is not None]
         means = [_mean([row["mean"] for row in known if row["arm"] == arm], quantity.unit) for arm in bundle.arms]
         ends = [min(row["min"] for row in known), max(row["max"] for row in known)] if known else []
-        shown = [wording.quantity(end, quantity.unit) for end in ends] or ["undefined", "undefined"]
+        shown = [numbers.quantity(end, quantity.unit) for end in ends] or ["undefined", "undefined"]
         cells.append([quantity.title, *means, *shown, _without(mine)])
     headings = "|".join(["Quantity", *[f"#Mean, {arm}" for arm in bundle.arms], "#Lowest", "#Highest", "Undefined"])
     if all(not row[-1] for row in cells):
@@ -59,7 +59,7 @@ def _table(bundle: Bundle, rows: Sequence[Json]) -> Block:
 
 
 def _mean(values: Sequence[float], unit: str) -> str:
-    return wording.quantity(sum(values) / len(values), unit) if values else "undefined"
+    return numbers.quantity(sum(values) / len(values), unit) if values else "undefined"
 
 
 def _without(rows: Sequence[Json]) -> str:
@@ -76,7 +76,7 @@ def _cost(rows: Sequence[Json]) -> Paragraph | None:
     if not costs:
         return None
     text = (
-        f"Looking took {wording.quantity(max(costs), '1', 2)} of one core's time at most (the cell where it took most)."
+        f"Looking took {numbers.quantity(max(costs), '1', 2)} of one core's time at most (the cell where it took most)."
     )
     return Paragraph(text, "muted")
 
@@ -97,12 +97,12 @@ def _figure(bundle: Bundle, rows: Sequence[Json]) -> Figure | None:
         f"The machine over the blocks, in the order in which they ran: each cell's mean, and its lowest and highest"
         f"{lines}."
     )
-    return Figure(charts.machine_by_block(data, bundle.arms, "machine", caption), caption)
+    return Figure(cell_charts.machine_by_block(data, bundle.arms, "machine", caption), caption)
 
 
 def _panel(name: str, rows: Sequence[Json]) -> list[Json]:
     quantity = next(quantity for quantity in MACHINE if quantity.name == name)
-    factor, unit = wording.scaled_unit(max(abs(row["max"]) for row in rows), quantity.unit)
+    factor, unit = numbers.scaled_unit(max(abs(row["max"]) for row in rows), quantity.unit)
     return [
         {
             "panel": f"{quantity.title} ({unit})",

@@ -5,7 +5,7 @@ What to do is the analysis's text; cost and unknowns are its rows in words.
 
 from __future__ import annotations
 
-from . import wording
+from . import numbers, wording
 from .guard_words import as_change
 from .read import Bundle, Json
 
@@ -44,7 +44,7 @@ def _open_bias(bundle: Bundle) -> list[str]:
         f"A bias of the procedure beyond ±{wording.amount(bundle.card['method']['aa']['within'])} is not ruled out at "
         f"{wording.load(row['load'], bundle.load_unit)}: {wording.of(row['metric'], row.get('population'))} of the "
         f"baseline against itself, {bundle.confidence} interval "
-        f"{wording.interval(row['interval'], row['scale'], wording.metric_unit(row['metric']), row['margin'])}."
+        f"{numbers.interval(row['interval'], row['scale'], numbers.metric_unit(row['metric']), row['margin'])}."
         for row in rows
         if not row["equivalent"]
     ]
@@ -60,13 +60,13 @@ def _cost(bundle: Bundle) -> str:
 def _guard(bundle: Bundle, guard: Json) -> str:
     """ "tpot.p50 at 12 req/s +0.40%, one-sided 95% bound +0.70% (pass)"."""
     where = f"{wording.of(guard['metric'], guard.get('population'))} at {wording.load(guard['load'], bundle.load_unit)}"
-    unit = wording.metric_unit(guard["metric"])
+    unit = numbers.metric_unit(guard["metric"])
     scale = guard.get("scale") or ("log" if guard["margin"].get("scale") == "relative" else "difference")
     change, bound = as_change(guard, "change", "mean", scale), as_change(guard, "change_bound", "bound", scale)
     if change is None or bound is None:
-        return f"{where} {wording.undefined(guard.get('reason'))}"
+        return f"{where} {numbers.undefined(guard.get('reason'))}"
     beside = [d for d in (change, bound, guard.get("limit")) if d is not None]
-    shown = [wording.effect(d, scale, unit, None, beside) for d in (change, bound)]
+    shown = [numbers.effect(d, scale, unit, None, beside) for d in (change, bound)]
     return f"{where} {shown[0]}, one-sided {bundle.confidence} bound {shown[1]} ({guard['word']})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from . import wording
+from . import numbers, wording
 from .document import Block, Cell, Paragraph, table
 from .read import Bundle, Json
 
@@ -75,13 +75,13 @@ def _cell(value: float | None, bounds: list[float] | None, why_not: str | None, 
     if value is None:
         return Cell(_WHICH.sub("", why_not or "undefined"), "muted")
     if bounds is None:
-        return f"{wording.quantity(value, 's')} ({no_interval})"
-    factor, unit = wording.scaled_unit(value, "s")
+        return f"{numbers.quantity(value, 's')} ({no_interval})"
+    factor, unit = numbers.scaled_unit(value, "s")
     shown, low, high = value / factor, bounds[0] / factor, bounds[1] / factor
-    most = wording.decimals_for(shown, 5)
-    decimals = min(wording.decimals_for(high - low, 2), most) if high > low else wording.decimals_for(shown, 3)
-    ends = f"({wording.fixed(low, decimals)} to {wording.fixed(high, decimals)})"
-    return f"{wording.fixed(shown, decimals)} {unit} {ends}"
+    most = numbers.decimals_for(shown, 5)
+    decimals = min(numbers.decimals_for(high - low, 2), most) if high > low else numbers.decimals_for(shown, 3)
+    ends = f"({numbers.fixed(low, decimals)} to {numbers.fixed(high, decimals)})"
+    return f"{numbers.fixed(shown, decimals)} {unit} {ends}"
 
 
 def established_blocks(bundle: Bundle) -> list[Block]:
@@ -100,7 +100,7 @@ def established_blocks(bundle: Bundle) -> list[Block]:
                 wording.load(row["load"], bundle.load_unit),
                 row["arm"],
                 *([row["population"] or ""] if split else []),
-                f"{row['metric'].upper()} at most {wording.quantity(row['limit_s'], 's')}",
+                f"{row['metric'].upper()} at most {numbers.quantity(row['limit_s'], 's')}",
                 "none" if percent is None else f"p{percent}",
                 f"{row['violations']:,}",
                 f"{row['n']:,}",

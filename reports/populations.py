@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import charts, wording
+from . import cell_charts, numbers, wording
 from .document import Block, Cell, Figure, Paragraph, Section, section, table
 from .read import Bundle, Json
 from .service import objective_blocks
@@ -17,16 +17,16 @@ def _effects_table(bundle: Bundle) -> Block | None:
         return None
     rows: list[list[Cell | str]] = []
     for effect in sorted(effects, key=lambda e: e["load_point"]):
-        unit, scale, reason = wording.metric_unit(effect["metric"]), effect["scale"], effect.get("reason")
+        unit, scale, reason = numbers.metric_unit(effect["metric"]), effect["scale"], effect.get("reason")
         rows.append(
             [
                 wording.load(effect["load"], bundle.load_unit),
                 effect["metric"],
                 effect["population"],
-                wording.quantity(effect.get("baseline"), unit),
-                wording.quantity(effect.get("candidate"), unit),
-                wording.effect(effect.get("mean"), scale, unit, reason, effect.get("interval")),
-                wording.interval(effect.get("interval"), scale, unit, 0.0, reason),
+                numbers.quantity(effect.get("baseline"), unit),
+                numbers.quantity(effect.get("candidate"), unit),
+                numbers.effect(effect.get("mean"), scale, unit, reason, effect.get("interval")),
+                numbers.interval(effect.get("interval"), scale, unit, 0.0, reason),
             ]
         )
     headings = f"Load|Metric|Population|#Baseline|#Candidate|#Effect|#{bundle.confidence} interval"
@@ -50,9 +50,9 @@ def _shares_table(bundle: Bundle) -> Block:
             wording.load(row["load"], bundle.load_unit),
             row["population"],
             row["arm"],
-            wording.quantity(row["declared"], "1"),
+            numbers.quantity(row["declared"], "1"),
             f"{row['attempted']:,} of {row['of']:,}",
-            wording.quantity_or_reason(row.get("share"), "1", row.get("reason")),
+            numbers.quantity_or_reason(row.get("share"), "1", row.get("reason")),
         ]
         for row in sorted(shares, key=lambda row: _place(row, names))
     ]
@@ -68,7 +68,7 @@ def _summary_table(bundle: Bundle) -> Block:
     for row in sorted(summary, key=lambda row: _place(row, names)):
         loads[row["load_point"]] = row["load"]
         key = (row["load_point"], row["population"], row["arm"])
-        text = wording.mean_stdev(row.get("mean"), row.get("stdev"), row["unit"], row.get("reason"))
+        text = numbers.mean_stdev(row.get("mean"), row.get("stdev"), row["unit"], row.get("reason"))
         found.setdefault(key, {})[row["metric"]] = text
     rows: list[list[Cell | str]] = [
         [
@@ -96,7 +96,7 @@ def _figures(bundle: Bundle) -> list[Figure]:
     figures = []
     for index, population in enumerate(dict.fromkeys(row["population"] for row in series), start=1):
         mine = [row for row in series if row["population"] == population]
-        factor, unit = wording.scaled_unit(sorted(row["value_s"] for row in mine)[len(mine) // 2], "s")
+        factor, unit = numbers.scaled_unit(sorted(row["value_s"] for row in mine)[len(mine) // 2], "s")
         rows = [
             {
                 "arm": row["arm"],
@@ -107,11 +107,11 @@ def _figures(bundle: Bundle) -> list[Figure]:
             for row in mine
         ]
         limit = _objective(bundle, population)
-        dashed = "" if limit is None else f" Vertical dashed line: its objective, {wording.quantity(limit, 's')}."
+        dashed = "" if limit is None else f" Vertical dashed line: its objective, {numbers.quantity(limit, 's')}."
         caption = f"Distribution of the TTFT of {population} at each load: the share of values at or below.{dashed}"
         shown = None if limit is None else limit / factor
         axis = f"TTFT of {population}, {unit}"
-        svg = charts.latency_ecdf(rows, bundle.arms, axis, shown, f"population-{index}", caption)
+        svg = cell_charts.latency_ecdf(rows, bundle.arms, axis, shown, f"population-{index}", caption)
         figures.append(Figure(svg, caption))
     return figures
 

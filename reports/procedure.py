@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import charts, wording
+from . import charts, numbers, wording
 from .document import Block, Bullets, Cell, Code, Figure, Paragraph, Section, section, table
 from .headline import check_value, claimed_effects, observed
 from .next_steps import is_unknown
@@ -28,7 +28,7 @@ def _order(bundle: Bundle, block: Json) -> str:
     steps: list[tuple[str, list[str]]] = []
     by_arm = len(ids) > 1 and cells[ids[0]]["arm"] == cells[ids[1]]["arm"]
     for cell in (cells[c] for c in ids):
-        load = wording.number(cell["load"], 6)
+        load = numbers.number(cell["load"], 6)
         outer, inner = (cell["arm"], load) if by_arm else (load, cell["arm"])
         if steps and steps[-1][0] == outer:
             steps[-1][1].append(inner)
@@ -65,9 +65,9 @@ def _block_figure(bundle: Bundle) -> Figure | None:
         {
             "load": wording.load(effect["load"], bundle.load_unit),
             "block": block,
-            "d": wording.effect_value(d, scale),
-            "mean": wording.effect_value(effect["mean"], scale),
-            "threshold": wording.effect_value(effect["threshold"], scale),
+            "d": numbers.effect_value(d, scale),
+            "mean": numbers.effect_value(effect["mean"], scale),
+            "threshold": numbers.effect_value(effect["threshold"], scale),
         }
         for effect in effects
         for block, d in by_block[effect["load_point"]].items()
@@ -119,9 +119,9 @@ def blocks_section(bundle: Bundle) -> Section:
         values: list[Cell | str] = []
         for effect in effects:
             d = by_block[effect["load_point"]].get(block["block"])
-            unit = wording.metric_unit(effect["metric"])
+            unit = numbers.metric_unit(effect["metric"])
             column = list(by_block[effect["load_point"]].values())
-            values.append("" if d is None else wording.effect(d, effect["scale"], unit, None, column))
+            values.append("" if d is None else numbers.effect(d, effect["scale"], unit, None, column))
         reason = block.get("reason") or _failed_cells(block)
         rows.append([str(block["block"]), _order(bundle, block), _fate(block), *values, reason])
     used = sum(bool(block.get("used")) for block in blocks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import wording
+from . import numbers, wording
 from .document import Block, Bullets, Cell, Paragraph, Section, section, table
 from .read import Bundle, Json
 
@@ -81,7 +81,7 @@ def _value(rows: Sequence[Json | None]) -> Cell:
 
 
 def _quantity(row: Json) -> str:
-    return wording.quantity(row["value"], row["unit"] if row["unit"] in ("1", "s") else "")
+    return numbers.quantity(row["value"], row["unit"] if row["unit"] in ("1", "s") else "")
 
 
 def _warnings(warnings: Sequence[Json]) -> list[Block]:
@@ -127,8 +127,8 @@ def _worst(worst: Json | None, rows: Sequence[Json]) -> list[Cell | str]:
         why = next(row["why"] for row in rows)
         return [Cell(f"unknown ({why})", "muted"), "", "", ""]
     unit = worst["unit"] if worst["unit"] == "s" else ""
-    client = wording.quantity(worst["client"], unit)
+    client = numbers.quantity(worst["client"], unit)
     if worst["client_most"] is not None and worst["client_most"] != worst["client"]:
-        client = f"{client} to {wording.quantity(worst['client_most'], unit)}"
-    beyond, limit = (wording.quantity(worst[key], "1") for key in ("excess", "limit"))
-    return [client, wording.quantity(worst["server"], unit), beyond, limit]
+        client = f"{client} to {numbers.quantity(worst['client_most'], unit)}"
+    beyond, limit = (numbers.quantity(worst[key], "1") for key in ("excess", "limit"))
+    return [client, numbers.quantity(worst["server"], unit), beyond, limit]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchcard.schema.event import OUTCOMES
 from benchcard.schema.metrics import PERCENTILE_NEEDS
 
-from . import charts, wording
+from . import cell_charts, charts, numbers, wording
 from .document import Block, Bullets, Cell, Figure, Paragraph, Section, section, table
 from .percentiles import established_blocks, percentile_blocks
 from .read import Bundle, Json
@@ -60,7 +60,7 @@ def _cause_name(cause: str) -> str:
 
 
 def _rate(value: float | None) -> str:
-    return "undefined" if value is None else wording.fixed(value, 2)
+    return "undefined" if value is None else numbers.fixed(value, 2)
 
 
 def _first_cause_table(bundle: Bundle, rows: list[Json], causes: list[str]) -> Block:
@@ -71,8 +71,8 @@ def _first_cause_table(bundle: Bundle, rows: list[Json], causes: list[str]) -> B
         first: Json = rates.get("first_cause") or {}
         missed = [first.get(cause, 0.0) if rates else None for cause in causes]
         start: list[Cell | str] = [wording.load(row["load"], bundle.load_unit), row["arm"]]
-        numbers = [rates.get("attempted"), rates.get("good"), *missed]
-        cells.append(start + [_rate(value) for value in numbers])
+        counts = [rates.get("attempted"), rates.get("good"), *missed]
+        cells.append(start + [_rate(value) for value in counts])
     caption = "Requests per second; attempted = good + missed, each missed request under its first cause"
     return table(caption, headings, cells)
 
@@ -84,9 +84,9 @@ def _counts_table(bundle: Bundle, rows: list[Json], causes: list[str]) -> Block:
     cells: list[list[Cell | str]] = []
     for row in rows:
         start: list[Cell | str] = [wording.load(row["load"], bundle.load_unit), row["arm"]]
-        start.append(wording.quantity(row.get("window_s"), "s"))
-        numbers = [row["attempted"], row.get("good"), *[(row.get("missed") or {}).get(cause, 0) for cause in causes]]
-        cells.append(start + ["undefined" if n is None else f"{n:,}" for n in numbers])
+        start.append(numbers.quantity(row.get("window_s"), "s"))
+        counts = [row["attempted"], row.get("good"), *[(row.get("missed") or {}).get(cause, 0) for cause in causes]]
+        cells.append(start + ["undefined" if n is None else f"{n:,}" for n in counts])
     caption = "Requests, a missed one under every objective that it missed"
     return table(caption, headings, cells)
 
@@ -138,7 +138,7 @@ def _objective_limit(bundle: Bundle, metric: str) -> float | None:
 def _latency_figure(bundle: Bundle, metric: str, rows: list[Json]) -> Figure:
     limit = _objective_limit(bundle, metric)
     typical = sorted(row["value_s"] for row in rows)[len(rows) // 2]
-    factor, unit = wording.scaled_unit(typical, "s")
+    factor, unit = numbers.scaled_unit(typical, "s")
     data = [
         {
             "arm": row["arm"],
@@ -149,12 +149,12 @@ def _latency_figure(bundle: Bundle, metric: str, rows: list[Json]) -> Figure:
         }
         for row in rows
     ]
-    dashed = f" Vertical dashed line: the objective, {wording.quantity(limit, 's')}." if limit is not None else ""
+    dashed = f" Vertical dashed line: the objective, {numbers.quantity(limit, 's')}." if limit is not None else ""
     interval = f" Band: the pointwise {bundle.confidence} interval of each value, as if requests were independent."
     band = interval if any(row.get("lower_s") is not None for row in rows) else ""
     caption = f"Distribution of {metric.upper()} at each load: the share of values at or below.{band}{dashed}"
     shown = None if limit is None else limit / factor
-    svg = charts.latency_ecdf(data, bundle.arms, f"{metric.upper()}, {unit}", shown, f"latency-{metric}", caption)
+    svg = cell_charts.latency_ecdf(data, bundle.arms, f"{metric.upper()}, {unit}", shown, f"latency-{metric}", caption)
     return Figure(svg, caption)
 
 
@@ -194,11 +194,11 @@ def _two_percentiles(bundle: Bundle, series: list[Json]) -> Block:
                 here = [row for row in series if (row["metric"], row["arm"], row["load_point"]) == place]
                 n = int(here[0]["n"]) if here else 0
                 tail = (
-                    wording.quantity(_at_percentile(here, 0.9), "s")
+                    numbers.quantity(_at_percentile(here, 0.9), "s")
                     if n >= PERCENTILE_NEEDS["p90"]
                     else f"needs {PERCENTILE_NEEDS['p90']} values"
                 )
                 start = [metric.upper(), wording.load(load, bundle.load_unit), arm, f"{n:,}"]
-                middle = wording.quantity(_at_percentile(here, 0.5), "s") if here else "undefined (no value)"
+                middle = numbers.quantity(_at_percentile(here, 0.5), "s") if here else "undefined (no value)"
                 rows.append([*start, middle, tail])
     return table("Pooled percentiles", "Latency|Load|Arm|#Values|#p50|#p90", rows)

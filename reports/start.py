@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchcard.schema.metrics import COLD_START
 
-from . import wording
+from . import numbers, wording
 from .document import Block, Bullets, Cell, Paragraph, Section, section, table
 from .read import Bundle, Json
 from .summary import load_points, mean_cell, summary_row
@@ -20,7 +20,7 @@ def _range(row: Json | None) -> str:
     values = [value for value in (row or {}).get("values") or [] if value is not None]
     if row is None or not values:
         return ""
-    return f"{wording.quantity(min(values), row['unit'])} to {wording.quantity(max(values), row['unit'])}"
+    return f"{numbers.quantity(min(values), row['unit'])} to {numbers.quantity(max(values), row['unit'])}"
 
 
 def start_sections(bundle: Bundle) -> tuple[Section, ...]:

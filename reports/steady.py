@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import charts, wording
+from . import cell_charts, numbers, wording
 from .document import Block, Cell, Figure, Paragraph, Section, section, table
 from .read import Bundle, Json
 
@@ -39,7 +39,7 @@ def _intro(bundle: Bundle, rows: Sequence[Json]) -> str:
     if not declared:
         return f"The card declares no load steady: each window is a finite one, and its drift has no word. {what}"
     at = wording.loads(list(dict.fromkeys(row["load"] for row in declared)), bundle.load_unit)
-    within = wording.quantity(declared[0]["within"], "1")
+    within = numbers.quantity(declared[0]["within"], "1")
     rest = "" if len(declared) == len(rows) else " The other loads are finite windows; their drift has no word."
     return f"The card declares {at} steady: the whole interval must lie within ±{within}.{rest} {what}"
 
@@ -58,12 +58,12 @@ def _drift(row: Json) -> tuple[str, str]:
     limits = [] if row["within"] is None else [row["within"], -row["within"]]
     decimals = 1
     while decimals < 6 and any(
-        wording.fixed(100 * bound, decimals) == wording.fixed(100 * limit, decimals) and bound != limit
+        numbers.fixed(100 * bound, decimals) == numbers.fixed(100 * limit, decimals) and bound != limit
         for bound in bounds
         for limit in limits
     ):
         decimals += 1
-    mean, *ends = (f"{wording.fixed(100 * value, decimals, signed=True)}%" for value in (row["mean"], *bounds))
+    mean, *ends = (f"{numbers.fixed(100 * value, decimals, signed=True)}%" for value in (row["mean"], *bounds))
     return mean, " to ".join(ends) or "undefined"
 
 
@@ -110,7 +110,7 @@ def _figure(bundle: Bundle) -> Figure | None:
     series = bundle.series.get("steady", [])
     if not series:
         return None
-    factor, unit = wording.scaled_unit(sorted(row["ttft_s"] for row in series)[len(series) // 2], "s")
+    factor, unit = numbers.scaled_unit(sorted(row["ttft_s"] for row in series)[len(series) // 2], "s")
     rows = [
         {
             "arm": row["arm"],
@@ -126,5 +126,5 @@ def _figure(bundle: Bundle) -> Figure | None:
         "TTFT by request, in order of schedule: the means of the 20 parts of each window, a thin line for each block; "
         "thick: their mean over the blocks."
     )
-    svg = charts.latency_by_index(rows, bundle.arms, f"TTFT, {unit}", "steady", caption)
+    svg = cell_charts.latency_by_index(rows, bundle.arms, f"TTFT, {unit}", "steady", caption)
     return Figure(svg, caption)

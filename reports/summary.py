@@ -6,7 +6,7 @@ from typing import Any
 
 from benchcard.schema.metrics import COLD_START, PERCENTILE_NEEDS
 
-from . import wording
+from . import numbers, wording
 from .document import Block, Bullets, Cell, Paragraph, Section, section, table
 from .read import Bundle, Json
 
@@ -26,7 +26,7 @@ def mean_cell(row: Json | None) -> str:
     """Mean ± stdev over the used blocks, or why there is none."""
     if row is None:
         return "not computed"
-    return wording.mean_stdev(row.get("mean"), row.get("stdev"), row["unit"], row.get("reason"))
+    return numbers.mean_stdev(row.get("mean"), row.get("stdev"), row["unit"], row.get("reason"))
 
 
 def load_points(bundle: Bundle) -> list[tuple[int, float]]:
@@ -77,6 +77,7 @@ def _same_rows(rows: list[Json], one: str, other: str) -> bool:
     """Whether two latencies have the same means everywhere (no reasoning tokens; one token a chunk)."""
 
     def means(latency: str) -> dict[tuple[str, int, str], float | None]:
+        """The latency's means, by (arm, load point, statistic)."""
         found = [row for row in rows if row["metric"].startswith(f"{latency}.")]
         return {(row["arm"], row["load_point"], row["metric"].split(".")[1]): row["mean"] for row in found}
 

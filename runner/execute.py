@@ -1,4 +1,4 @@
-"""The run: blocks in planned order, cells one by one, spares for blocks that cannot count, and resumption."""
+"""The run: blocks in planned order, cells one by one, spares for blocks that cannot count."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .descriptors import allow_many_descriptors
 from .engines.fleet import Fleet, Running
 from .engines.launch import is_cold_start, model_name
 from .engines.probe import Probe
-from .files import read_json, write_json
+from .files import write_json
 from .identity.observe import tokenizer_facts
 from .identity.records import Records
 from .identity.refusal import ENDED_BY_IDENTITY, SystemsDifferError, require_declared_systems
 from .instrument.calibrate import calibrate, run_grid
 from .instrument.certificate import short_of
 from .instrument.point import Client
-from .measure import Session, measure_cell, salvage
+from .measure import Session, measure_cell
 from .plan.blocks import Block, Cell
 from .plan.exact import some_prompts
 from .plan.plan import Plan
@@ -35,6 +35,7 @@ from .progress import Progress
 from .quality.run import Gates
 from .remote.moves import Moves
 from .remote.preflight import Preflight
+from .resumption import close_killed_cells
 from .tokens.server import PROMPTS, check_server
 from .tokens.words import Words
 from .warm import prepare_cache
@@ -97,24 +98,7 @@ class Execution:
             )
             return
         self.log.append("run_resumed", **clock)
-        for cell in self._killed_cells():
-            # A cell begun is never run again: its prompts may be in a cache.
-            why = "the run was killed or interrupted while this cell ran"
-            # Killed between its last file and the log's line: kept as evidence, but not as a cell that ended.
-            events = self.bundle.events(cell.cell)
-            if events.exists():
-                events.rename(events.with_suffix(".parquet.killed"))
-            self.log.append("cell_killed", cell=cell.cell, why=why, salvaged=salvage(self._sitting_of(cell), cell))
-
-    def _sitting_of(self, cell: Cell) -> Session:
-        """The sitting in which a cell was started: its times count from another epoch."""
-        epoch = self.session.epoch_ns
-        for line in self.log.of_kind("run_started", "run_resumed", "cell_started"):
-            if line["kind"] != "cell_started":
-                epoch = line["epoch_ns"]
-            elif line["cell"] == cell.cell:
-                break
-        return replace(self.session, epoch_ns=epoch)
+        close_killed_cells(self.session, self.log)
 
     def _calibrate(self) -> None:
         """Before the first cell of a sitting: what the instrument can be trusted with, here and now."""
@@ -133,11 +117,6 @@ class Execution:
         short = short_of(found["points"], error, demand(card))
         if short is not None:
             self.progress.say(f"the card asks for {short}: cells beyond that are invalid (certified_load)")
-
-    def _killed_cells(self) -> list[Cell]:
-        over = {line["cell"] for line in self.log.of_kind("cell_ended", "cell_killed")}
-        begun = {line["cell"] for line in self.log.of_kind("cell_started")}
-        return [cell for cell in self.plan.cells() if cell.cell in begun - over]
 
     @contextmanager
     def _fleet(self) -> Iterator[Fleet]:
@@ -236,11 +215,7 @@ class Execution:
         self.log.append("cell_started", cell=cell.cell, **place)
         events = measure_cell(self.session, cell, running, self.progress)
         if not running.alive():
-            assert running.process is not None
-            running.death_noted = True
-            why = f"the server exited with code {running.process.exit_code()} while the cell ran"
-            self.log.append("server_died", arm=cell.arm, block=cell.block, cell=cell.cell, why=why)
-            self.progress.say(f"{cell.cell}: {why}; its attempts are failures and count")
+            self._note_death(cell, running)
         checks = [
             {key: check[key] for key in ("name", "passed", "observed", "limit")}
             for check in self._checks.ask(cell.cell)
@@ -254,6 +229,14 @@ class Execution:
         fleet.after_cell(cell)
         return line
 
+    def _note_death(self, cell: Cell, running: Running) -> None:
+        """The server of a cell is gone at its end: its attempts count as what they are."""
+        assert running.process is not None
+        running.death_noted = True
+        why = f"the server exited with code {running.process.exit_code()} while the cell ran"
+        self.log.append("server_died", arm=cell.arm, block=cell.block, cell=cell.cell, why=why)
+        self.progress.say(f"{cell.cell}: {why}; its attempts are failures and count")
+
 
 def cell_digests(bundle: Bundle, cell: Cell) -> dict[str, str]:
     """The digests of a cell's files, for the line that says it ended."""
@@ -266,24 +249,3 @@ def cell_digests(bundle: Bundle, cell: Cell) -> dict[str, str]:
     if (identity := bundle.cell_identity(cell.cell)).exists():
         digests["identity_sha256"] = digest_file(identity)
     return digests
-
-
-def check_resumable(bundle: Bundle, plan: Plan, log: AttemptLog) -> None:
-    """Refuse to go on where the bundle is not the one that was started: another plan, or finished cells that
-    changed."""
-    from ..schema.errors import BundleError
-
-    started = log.of_kind("run_started")
-    if not started or started[0]["plan_digest"] != plan.digest():
-        raise BundleError(f"{bundle.root}: its plan is not the one that its log began with; nothing is run")
-    if read_json(bundle.plan) != plan.as_json():
-        raise BundleError(f"{bundle.plan}: differs from the plan made again from card and seed; nothing is run")
-    if log.of_kind("run_ended"):
-        raise BundleError(
-            f"{bundle.root}: this run has ended, so there is nothing to resume; `benchcard report {bundle.root}` "
-            "analyses and renders it again"
-        )
-    for line in log.of_kind("cell_ended"):
-        path = bundle.events(line["cell"])
-        if not path.exists() or digest_file(path) != line["events_sha256"]:
-            raise BundleError(f"{bundle.events(line['cell'])}: not the file that the log says was written")

@@ -96,6 +96,7 @@ def question(card: dict[str, Any], pilot: dict[str, Any] | None) -> dict[str, An
     )
 
     def known(kind: str, statement: dict[str, Any], load: float) -> dict[str, Any]:
+        """Where a statement is made, with its spread and degrees of freedom, or the reason why they are not known."""
         place = {"metric": statement["metric"], "population": statement.get("population"), "load": load}
         if pilot is None:
             spread = declared.get("spread") if kind == "claim" else None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from .phrase import dotted, show
 from .structure import card_schema, child
-from .table import FileError, json_document
+from .table import FileError, written_by_us
 
 #: 1: first.
 PILOT_VERSION = 1
@@ -20,13 +19,8 @@ _BASELINE = ("load", "attainment", "share_of_ceiling")
 def read_pilot(data: bytes) -> dict[str, Any]:
     """The pilot's numbers: `differences` of the claim and each guard at each load, the `baseline` at each load,
     `seconds_a_block`, and, to compare with the card, what `matters`. Raises FileError."""
-    json_document(data)  # with the places of its faults; its numbers are decimals
-    document = json.loads(data.decode("utf-8-sig"))
-    if not isinstance(document, dict) or "pilot_version" not in document:
-        raise FileError(show(document), "the pilot.json that `benchcard run CARD --pilot` wrote", line=1)
-    if document["pilot_version"] != PILOT_VERSION:
-        found = f"pilot format version {show(document['pilot_version'])}"
-        raise FileError(found, f"version {PILOT_VERSION}, which this benchcard reads", line=1)
+    wanted = "the pilot.json that `benchcard run CARD --pilot` wrote"
+    document = written_by_us(data, "pilot_version", PILOT_VERSION, wanted)
     try:
         return {
             "run": str(document["run"]),

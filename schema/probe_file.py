@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from .phrase import show
-from .table import FileError, json_document
+from .table import FileError, written_by_us
 
 #: 1: first.
 PROBE_VERSION = 1
@@ -21,13 +19,8 @@ def read_probe(data: bytes) -> dict[str, Any]:
 
 def probe_fields(data: bytes) -> dict[str, dict[str, Any]]:
     """The facts that the file holds: a field's name -> {"value", "source", …}. Raises FileError."""
-    json_document(data)  # with the places of its faults; its numbers are decimals
-    document = json.loads(data.decode("utf-8-sig"))
-    if not isinstance(document, dict) or "probe_version" not in document:
-        raise FileError(show(document), "the JSON that `benchcard probe` wrote on the server's host", line=1)
-    if document["probe_version"] != PROBE_VERSION:
-        found = f"probe format version {show(document['probe_version'])}"
-        raise FileError(found, f"version {PROBE_VERSION}, which this benchcard reads", line=1)
+    wanted = "the JSON that `benchcard probe` wrote on the server's host"
+    document = written_by_us(data, "probe_version", PROBE_VERSION, wanted)
     fields = document.get("fields")
     if not isinstance(fields, dict) or not all(map(_is_field, fields.values())):
         wanted = "`fields`, each with its value and source, as `benchcard probe` writes them"

@@ -129,6 +129,19 @@ def json_document(data: bytes) -> Any:
     return value
 
 
+def written_by_us(data: bytes, key: str, version: int, wanted: str) -> dict[str, Any]:
+    """The JSON object of a file that one of our commands wrote, with floats; `key` holds its format's version, and
+    `wanted` says what the file is. Raises FileError, also where the version is not the one that is read."""
+    json_document(data)  # with the places of its faults; its numbers are decimals
+    document = json.loads(data.decode("utf-8-sig"))
+    if not isinstance(document, dict) or key not in document:
+        raise FileError(show(document), wanted, line=1)
+    if document[key] != version:
+        found = f"{key.removesuffix('_version')} format version {show(document[key])}"
+        raise FileError(found, f"version {version}, which this benchcard reads", line=1)
+    return document
+
+
 def _skip(text: str, at: int) -> int:
     match = _SPACE.match(text, at)
     return match.end() if match else at

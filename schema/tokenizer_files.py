@@ -29,6 +29,7 @@ def beside_tokenizer(filled: Filled, found: Mapping[str, Path]) -> Iterator[tupl
         return
 
     def there(other: str) -> bool:
+        """Whether a file of that name can be read beside the card."""
         return other in found or Path(os.path.dirname(node.file), other).is_file()
 
     inside = os.path.join(name, "tokenizer.json")

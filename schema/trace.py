@@ -145,6 +145,7 @@ def _table(stamp: str, prompt: str, output: str) -> Callable[[bytes, bool, str |
     """The reader of a CSV file with these columns."""
 
     def rows(data: bytes, timed: bool, _unit: str | None) -> Iterator[_Row]:
+        """The file's rows: line, time stamp (None where not asked for), prompt and output tokens, no blocks."""
         for line, row in csv_rows(data, ((stamp,) if timed else ()) + (prompt, output)):
             yield line, row[0] if timed else None, row[-2], row[-1], None
 

@@ -35,9 +35,11 @@ class _LazyGroup(click.Group):
     """Knows its commands by name and one line; imports a command's module only to run it or to show its own help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, its module imported now; None where there is none."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f".{COMMANDS[cmd_name][0]}", __name__)
@@ -45,6 +47,7 @@ class _LazyGroup(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """The command that the arguments name; a usage error with the nearest name where there is none."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             import difflib
 
@@ -54,6 +57,7 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands in the help, from `COMMANDS` alone."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 

@@ -17,7 +17,7 @@ from ...schema.errors import InputError, SystemUnderTestError
 from ..analysis_process import installed_revision, installed_source
 from ..attempts import AttemptLog
 from ..bundle import Bundle, archive_source, new_bundle, open_bundle
-from ..execute import Execution, check_resumable
+from ..execute import Execution
 from ..files import read_json, write_bytes, write_json
 from ..inputs import keep_inputs, kept_inputs
 from ..plan.duration import plan_duration, require_budget, require_size
@@ -25,6 +25,7 @@ from ..plan.plan import PILOT, Plan, make_plan, write_plan
 from ..progress import Progress
 from ..prospects import prospects
 from ..quality.items import require_questions
+from ..resumption import check_resumable
 from ..secrets import open_card, open_files
 from .finish import analyse_and_render, headline
 from .pilot import pilot_text, require_ab

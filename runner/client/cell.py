@@ -49,6 +49,7 @@ def run_cell(job: CellJob, progress: Progress | None = None) -> CellLoad:
     started: list[tuple[int, int]] = []
 
     async def start() -> int:
+        """The cell's zero on the monotonic clock, ns; both clocks are read for it."""
         mono, wall = paired_clocks()
         started.append((mono + LEAD_NS, wall + LEAD_NS))
         return mono + LEAD_NS

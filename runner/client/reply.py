@@ -80,17 +80,21 @@ class _Http:
             self.status = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """httptools: one header of the reply."""
         if name.lower() == b"content-type":
             self.content_type = value.lower()
 
     def on_headers_complete(self) -> None:
+        """httptools: the last header of the reply came."""
         if not self.complete:
             self.headers_time, self.status = self._now, self._parser.get_status_code()
 
     def on_body(self, body: bytes) -> None:
+        """httptools: a piece of the body came."""
         self.pieces.append((self._now, body))
 
     def on_message_complete(self) -> None:
+        """httptools: the reply is whole."""
         if 100 <= self._parser.get_status_code() < 200:
             self.headers_time, self.content_type = None, b""
             return  # an interim reply: the final one follows

@@ -145,9 +145,11 @@ class _Session:
 
     @property
     def count(self) -> int:
+        """How many attempts ended."""
         return self._spool.count
 
     def on_done(self, attempt: Attempt) -> None:
+        """An attempt ended: count it, keep it, and tell the load."""
         if self._turns is not None:
             self._turns.take_in(attempt)
         self.failed += attempt.fault is not None

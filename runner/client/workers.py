@@ -130,10 +130,12 @@ def main(worker: int) -> None:
     board = Board(job.load.window, worker, job.workers, job.board_path())
 
     async def start() -> int:
+        """Say that the worker is ready; the zero that the runner answers, on the monotonic clock, ns."""
         loop = asyncio.get_running_loop()
         signal: asyncio.Future[int] = loop.create_future()
 
         def told() -> None:
+            """A line of the runner: the zero at first, and an end (or no more lines) stops the load."""
             line = sys.stdin.readline()
             if line and not signal.done():
                 signal.set_result(int(line))
@@ -148,6 +150,7 @@ def main(worker: int) -> None:
         return await signal
 
     def progress(ended: int, failed: int) -> None:
+        """Tell the runner how many attempts ended and failed."""
         print("progress", ended, failed, flush=True)
 
     load = run_worker(job, worker, board, start, progress)

@@ -155,6 +155,7 @@ def _verify(bundle: Bundle, say: Say) -> Callable[[Running, Probe], None]:
     """Says where the server is not of the version that the run had."""
 
     def verify(_: Running, probe: Probe) -> None:
+        """Compare the version that the server tells with the run's."""
         path = bundle.identity(BASELINE)
         fields = read_json(path)["fields"] if path.exists() else {}
         was = (fields.get("engine.version") or {}).get("value")

@@ -92,6 +92,7 @@ def _random(plan: Plan, requests: Sequence[PlannedRequest]) -> list[str]:
     """Prompts of random words, all of the mean lengths: on chat a trace cannot be replayed."""
 
     def mean(values: list[int]) -> int:
+        """The mean number of tokens, rounded, at least 1."""
         return max(1, round(sum(values) / len(values)))
 
     lengths = [mean([request.input_tokens or 1 for request in requests]), mean([r.output_tokens for r in requests])]

@@ -75,6 +75,7 @@ def limits(points: Iterable[Point], error_s: float) -> dict[str, float | None]:
     good = [point for point in points if held(point, error_s)]
 
     def most(key: str) -> float | None:
+        """The largest value of the key among the points that held."""
         return max((point[key] for point in good), default=None)
 
     return {

@@ -59,6 +59,7 @@ def _ramp(arrivals: dict[str, Any], rate: float, window: dict[str, Any], key: Ke
     whole = rate * length * (low + 1) / 2  # expected arrivals until the ramp has reached the load
 
     def when(expected: float) -> float:
+        """The time, s, by which so many arrivals are expected on the ramp."""
         if expected >= whole:
             return length + (expected - whole) / rate
         # The smaller root of rate (low t + (1 - low) t^2 / (2 length)) = expected, in the form that loses no digits.
@@ -77,6 +78,7 @@ def _profile(arrivals: dict[str, Any], rate: float, _: dict[str, Any], key: Key)
     reached = [0.0, *itertools.accumulate(rate * level * part for level in levels)]
 
     def when(expected: float) -> float:
+        """The time, s, by which so many arrivals are expected on the profile."""
         rounds, left = divmod(expected, reached[-1])
         step = next(i for i, level in enumerate(levels) if level and left <= reached[i + 1])
         return rounds * period + step * part + (left - reached[step]) / (rate * levels[step])

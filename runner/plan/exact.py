@@ -36,6 +36,7 @@ def planned_prompts(plan: Plan, step: int = 1) -> Iterator[PlannedPrompt]:
     is as long as it is, and later turns hold answers."""
 
     def requests() -> Iterator[tuple[tuple[int, int], PlannedRequest]]:
+        """Each such request with its (block, load point)."""
         for key, rows in plan.requests.items():
             for request in rows:
                 if not request.turn and plan.prompts.recorded(request) is None:

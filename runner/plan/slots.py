@@ -56,6 +56,7 @@ class _Turns:
 
     @property
     def mean(self) -> float:
+        """The mean number of turns."""
         return (self._least + self._most) / 2
 
     def next(self) -> int:

@@ -53,6 +53,7 @@ async def _ask_all(
     async with httpx.AsyncClient(headers=endpoint.headers, timeout=timeout, limits=pool, trust_env=False) as http:
 
         async def client(numbers: Iterator[int]) -> None:
+            """One connection: ask one after another until none is left or the time is over."""
             for number in numbers:
                 if time.monotonic() > deadline:
                     return

@@ -62,9 +62,13 @@ class Redactor:
         self._seen: dict[str, str] = {}
 
     @overload
-    def text(self, text: str) -> str: ...
+    def text(self, text: str) -> str:
+        """Text stays text."""
+
     @overload
-    def text(self, text: None) -> None: ...
+    def text(self, text: None) -> None:
+        """None stays None."""
+
     def text(self, text: str | None) -> str | None:
         """Free text (an error, a message, a log) without secrets."""
         if text is None:

@@ -111,6 +111,7 @@ def scaled(name: str, factor: float, **pairs: str) -> Parse:
     told = labels(**pairs)
 
     def parse(text: str) -> Iterator[Sample]:
+        """The number in the file, times the factor."""
         yield Sample(name, told, float(text) * factor)
 
     return parse

@@ -66,6 +66,7 @@ def client_frame(
     import polars as pl
 
     def since(at: int | None) -> int | None:
+        """A monotonic time, ns, from the epoch on."""
         return None if at is None else at - epoch_ns
 
     lags = load.loop_lags

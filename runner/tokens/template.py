@@ -64,16 +64,19 @@ def _environment() -> ImmutableSandboxedEnvironment:
         tags = {"generation"}  # noqa: RUF012
 
         def parse(self, parser: Any) -> nodes.Node | list[nodes.Node]:
+            """The block's body in place of the block."""
             next(parser.stream)
             body: list[nodes.Node] = parser.parse_statements(("name:endgeneration",), drop_needle=True)
             return body
 
     def raise_exception(message: str) -> None:
+        """What a template calls to refuse its messages."""
         raise TemplateError(message)
 
     def tojson(
         value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
     ) -> str:
+        """JSON as transformers writes it: no escape of non-ASCII letters or HTML."""
         return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
     environment = ImmutableSandboxedEnvironment(

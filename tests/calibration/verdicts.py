@@ -11,8 +11,8 @@ from typing import Any, cast
 from benchcard.analysis.cells import BlockResult, Reading
 from benchcard.analysis.claim import load_effects
 from benchcard.analysis.decide import Verdict, decide
+from benchcard.analysis.guard_rows import guard_rows
 from benchcard.analysis.read import Block, Cell
-from benchcard.analysis.verdict import guard_rows
 
 from ..analysis.bundles import ab_card
 from .draws import Claim, Floats, log_pairs, stream

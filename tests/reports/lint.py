@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from benchcard.reports.wording import metric_unit
+from benchcard.reports.numbers import metric_unit
 from benchcard.schema.metrics import metric
 
 Json = Any

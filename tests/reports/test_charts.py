@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import bundles
 import pytest
-from benchcard.reports import charts
+from benchcard.reports import cell_charts, charts, encodings
 from benchcard.reports.svg import tidy
 
 ROWS = [
@@ -50,10 +50,10 @@ DRAWN = {
     "goodput": lambda: charts.goodput_curve(
         POINTS, ["baseline", "candidate"], "offered load, req/s", True, "goodput", "what it shows & how"
     ),
-    "latency": lambda: charts.latency_ecdf(
+    "latency": lambda: cell_charts.latency_ecdf(
         ECDF, ["baseline", "candidate"], "TTFT, ms", 130.0, "latency-ttft", "what it shows & how"
     ),
-    "steady": lambda: charts.latency_by_index(
+    "steady": lambda: cell_charts.latency_by_index(
         BY_INDEX, ["baseline", "candidate"], "TTFT, ms", "steady", "what it shows & how"
     ),
     "sweep": lambda: charts.sweep(SWEEP, "concurrency", "TPOT, ms", "tpot", "what it shows & how"),
@@ -100,7 +100,7 @@ def test_arms_differ_by_more_than_colour() -> None:
     svg = DRAWN["goodput"]()
     assert "y = x: every request good" in _texts(svg)
     assert 'stroke-dasharray="5,3"' in svg
-    for colour in charts.ARM_COLOURS.values():
+    for colour in encodings.ARM_COLOURS.values():
         assert colour in svg
 
 
@@ -110,11 +110,11 @@ def test_each_window_has_a_line_and_each_arm_a_mean_at_each_load() -> None:
     lines = [
         path
         for path in paths
-        if path.get("stroke") in charts.ARM_COLOURS.values() and path.get("d", "").count("L") == 19
+        if path.get("stroke") in encodings.ARM_COLOURS.values() and path.get("d", "").count("L") == 19
     ]
     assert [sum(path.get("stroke-width") == width for path in lines) for width in ("1", "2.5")] == [8, 4]
     dashed = [path for path in lines if path.get("stroke-dasharray") == "5,3"]
-    assert {path.get("stroke") for path in dashed} == {charts.ARM_COLOURS["baseline"]}
+    assert {path.get("stroke") for path in dashed} == {encodings.ARM_COLOURS["baseline"]}
     assert {"6 req/s", "12 req/s", "request", "TTFT, ms", "baseline", "candidate"} <= set(_texts(DRAWN["steady"]()))
 
 
@@ -127,8 +127,8 @@ def test_interval_bars_stand_where_their_numbers_say() -> None:
         key = f"{line.get('stroke')} {line.get('stroke-width')}"
         found.setdefault(key, []).append((start, start + float(line.get("x2", "0"))))
     zero = found["#30363d 1"][0][0]
-    threshold = found[f"{charts.THRESHOLD} 1.5"][0][0]
-    low, high = sorted(found[f"{charts.ARM_COLOURS['candidate']} 5"][0])
+    threshold = found[f"{encodings.THRESHOLD} 1.5"][0][0]
+    low, high = sorted(found[f"{encodings.ARM_COLOURS['candidate']} 5"][0])
     scale = (threshold - zero) / 0.05
     assert (low - zero) / scale == pytest.approx(0.09, abs=1e-3)
     assert (high - zero) / scale == pytest.approx(0.11, abs=1e-3)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from benchcard.reports import numbers as n
 from benchcard.reports import wording as w
 
 
@@ -31,7 +32,7 @@ from benchcard.reports import wording as w
     ],
 )
 def test_quantity(value: float | None, unit: str, text: str) -> None:
-    assert w.quantity(value, unit) == text
+    assert n.quantity(value, unit) == text
 
 
 @pytest.mark.parametrize(
@@ -46,15 +47,15 @@ def test_quantity(value: float | None, unit: str, text: str) -> None:
     ],
 )
 def test_mean_and_stdev_share_a_unit(mean: float, stdev: float | None, unit: str, text: str) -> None:
-    assert w.mean_stdev(mean, stdev, unit) == text
+    assert n.mean_stdev(mean, stdev, unit) == text
 
 
 def test_undefined_gives_its_reason() -> None:
-    assert w.mean_stdev(None, None, "s", "no token") == "undefined (no token)"
-    assert w.quantity_or_reason(None, "s", "no token") == "undefined (no token)"
-    assert w.effect(None, "log", "s", "7 of 8 blocks") == "undefined (7 of 8 blocks)"
-    assert w.interval(None, "log", "s", reason="one block") == "undefined (one block)"
-    assert w.p_value(None) == w.number(None) == w.size(None, "log", "s") == "undefined"
+    assert n.mean_stdev(None, None, "s", "no token") == "undefined (no token)"
+    assert n.quantity_or_reason(None, "s", "no token") == "undefined (no token)"
+    assert n.effect(None, "log", "s", "7 of 8 blocks") == "undefined (7 of 8 blocks)"
+    assert n.interval(None, "log", "s", reason="one block") == "undefined (one block)"
+    assert n.p_value(None) == n.number(None) == n.size(None, "log", "s") == "undefined"
 
 
 @pytest.mark.parametrize(
@@ -70,13 +71,13 @@ def test_undefined_gives_its_reason() -> None:
     ],
 )
 def test_effect(d: float, scale: str, unit: str, text: str) -> None:
-    assert w.effect(d, scale, unit) == text
+    assert n.effect(d, scale, unit) == text
 
 
 def test_effect_has_the_digits_of_its_interval() -> None:
-    assert w.effect(0.000375, "log", "req/s", None, [-0.005241, 0.005991]) == "0.0%"
-    assert w.effect(0.0961959, "log", "req/s", None, [0.0844039, 0.1079878]) == "+10.1%"
-    assert w.effect(0.3, "log", "req/s", None, [0.1, 0.5]) == "+35%"
+    assert n.effect(0.000375, "log", "req/s", None, [-0.005241, 0.005991]) == "0.0%"
+    assert n.effect(0.0961959, "log", "req/s", None, [0.0844039, 0.1079878]) == "+10.1%"
+    assert n.effect(0.3, "log", "req/s", None, [0.1, 0.5]) == "+35%"
 
 
 @pytest.mark.parametrize(
@@ -91,23 +92,23 @@ def test_effect_has_the_digits_of_its_interval() -> None:
     ],
 )
 def test_interval(bounds: list[float], scale: str, unit: str, text: str) -> None:
-    assert w.interval(bounds, scale, unit) == text
+    assert n.interval(bounds, scale, unit) == text
 
 
 def test_rounding_never_puts_an_end_onto_the_threshold() -> None:
     """5.3% to 17% is above a threshold of 5%; "5% to 17%" would not look so."""
     bounds = [math.log(1.053), math.log(1.17)]
-    assert w.interval(bounds, "log", "req/s") == "5% to 17%"
-    assert w.interval(bounds, "log", "req/s", math.log(1.05)) == "5.3% to 17.0%"
+    assert n.interval(bounds, "log", "req/s") == "5% to 17%"
+    assert n.interval(bounds, "log", "req/s", math.log(1.05)) == "5.3% to 17.0%"
     # an end that is at the threshold may look so
-    assert w.interval([math.log(1.05), math.log(1.17)], "log", "req/s", math.log(1.05)) == "5% to 17%"
+    assert n.interval([math.log(1.05), math.log(1.17)], "log", "req/s", math.log(1.05)) == "5% to 17%"
 
 
 @pytest.mark.parametrize(
     ("p", "text"), [(1.492e-5, "below 0.0001"), (1 / 256, "0.0039"), (0.99455, "0.99"), (1.0, "1")]
 )
 def test_p_value(p: float, text: str) -> None:
-    assert w.p_value(p) == text
+    assert n.p_value(p) == text
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_p_value(p: float, text: str) -> None:
     ],
 )
 def test_metric_unit(name: str, unit: str) -> None:
-    assert w.metric_unit(name) == unit
+    assert n.metric_unit(name) == unit
 
 
 def test_rules_of_the_card() -> None:

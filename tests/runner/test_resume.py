@@ -133,17 +133,16 @@ def test_a_log_line_cut_short_by_a_kill(tmp_path: Path, good_run: Path) -> None:
 def test_a_killed_cell_belongs_to_the_sitting_that_started_it(tmp_path: Path) -> None:
     """Its times count from that sitting's epoch, however often the run was resumed, or its salvage interrupted."""
     from benchcard.runner.attempts import AttemptLog
-    from benchcard.runner.execute import Execution
     from benchcard.runner.measure import Session
     from benchcard.runner.plan.blocks import Cell
+    from benchcard.runner.resumption import sitting_of
 
-    execution = Execution.__new__(Execution)
-    execution.log = AttemptLog(tmp_path / "attempts.jsonl")
-    execution.session = Session(None, None, 999)  # type: ignore[arg-type]
+    log = AttemptLog(tmp_path / "attempts.jsonl")
+    session = Session(None, None, 999)  # type: ignore[arg-type]
     for kind, fields in (
         ("run_started", {"epoch_ns": 100}), ("cell_started", {"cell": "a"}), ("run_resumed", {"epoch_ns": 200}),
         ("cell_started", {"cell": "b"}), ("run_resumed", {"epoch_ns": 300}), ("run_resumed", {"epoch_ns": 400}),
     ):  # fmt: skip
-        execution.log.append(kind, **fields)
-    epochs = [execution._sitting_of(Cell(name, 1, "baseline", 1, 1.0)).epoch_ns for name in ("a", "b")]
+        log.append(kind, **fields)
+    epochs = [sitting_of(session, log, Cell(name, 1, "baseline", 1, 1.0)).epoch_ns for name in ("a", "b")]
     assert epochs == [100, 200]

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from benchcard.analysis.effect import paired
 
-from .test_real_vllm import MODEL, PYTHON, ROOT, benchcard
+from .cards import LAX, benchcard, executed
 
 #: The arms differ in a limit that neither reaches (arms without any difference are refused).
-CARD = """\
+CARD = (
+    """\
 card: 1
 kind: ab
 id: vllm-aa
@@ -38,23 +39,15 @@ workload:
   sampling: {temperature: 0.0, ignore_eos: true}
   client: {token_counts: per_chunk_usage}
 method: {blocks: 6, aa: {blocks: 6, within: 5%}, seed: 5, spare_blocks: 1, pause_between_cells: 0 s}
-# The client shares two cores with vLLM: what is tested is not its quiet.
-validity:
-  {schedule_lag_p99: 1 s, loop_lag_p99: 1 s, client_starved: 100%, client_error: 100 ms,
-   server_latency: {relative: 100%, absolute: 1 s}, littles_law: 100%}
 """
+    + LAX
+)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three servers that stay up (baseline, candidate, the baseline's second): 24 cells of a few seconds each."""
-    assert (ROOT / PYTHON).exists(), "no .venv-vllm: run `make vllm` first"
-    assert (ROOT / MODEL).exists(), "no .models: run `make vllm` first"
-    folder = tmp_path_factory.mktemp("vllm-aa")
-    (folder / "card.yaml").write_text(CARD)
-    benchcard("run", folder / "card.yaml", "--out", folder / "runs")
-    (found,) = (folder / "runs").glob("*/*")
-    return found
+    return executed(tmp_path_factory.mktemp("vllm-aa"), CARD)
 
 
 def test_it_can_be_audited(run: Path) -> None:

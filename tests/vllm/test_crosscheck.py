@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from benchcard.runner.analysis_process import installed_revision
@@ -14,7 +12,7 @@ from benchcard.runner.files import write_bytes, write_json
 from benchcard.runner.plan.plan import make_plan, write_plan
 from benchcard.schema.card import load_card
 
-ROOT = Path(__file__).parents[2]
+from .cards import benchcard
 
 CARD = """\
 card: 1
@@ -60,13 +58,7 @@ def before_its_first_cell(root: Path) -> Bundle:
 
 def test_two_clients_on_a_real_vllm(tmp_path: Path) -> None:
     bundle = before_its_first_cell(tmp_path / "run")
-    code = "from benchcard.runner.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "crosscheck", str(bundle.root), "--json"],
-        cwd=ROOT, capture_output=True, text=True, timeout=900, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = json.loads(benchcard("crosscheck", bundle.root, "--json"))
     assert found["vllm_bench_version"] == "0.32.0"
     assert found["same_requests"]
     ours, theirs = found["requests"]["benchcard"], found["requests"]["vllm_bench"]

@@ -12,67 +12,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PYTHON = Path(".venv-vllm/bin/python")
-MODEL = Path(".models/smollm2-135m-instruct")
-
-CARD = """\
-card: 1
-kind: baseline
-id: vllm-check
-decision: {question: "Does the pipe hold on a real vLLM?", owner: tests, budget: 30 min}
-system:
-  engine: {kind: vllm, version: 0.32.0}
-  model: {path: .models/smollm2-135m-instruct, name: smollm2, precision: bfloat16, context_limit: 2048}
-  flags: {max-model-len: 2048, max-num-seqs: 16, enforce-eager: true, enable-prefix-caching: true}
-  launch:
-    python: .venv-vllm/bin/python
-    env: {VLLM_CPU_KVCACHE_SPACE: "1", VLLM_SERVER_DEV_MODE: "1", HF_HUB_OFFLINE: "1"}
-    restart: never
-workload:
-  arrivals: {process: closed}
-  concurrency: [1, 4]
-  window: {warmup: 2 requests, measure: 8 requests}
-  requests:
-    prefix: {documents: 1, tokens: 256, choice: uniform}
-    lengths: {input: 40, output: 12}
-  sampling: {temperature: 0.0, ignore_eos: true}
-  client: {token_counts: per_chunk_usage}
-method: {repeats: 2, seed: 5, spare_blocks: 0}
-# The client shares two cores with vLLM: what is tested is not its quiet.
-validity:
-  {schedule_lag_p99: 1 s, loop_lag_p99: 1 s, client_starved: 100%, client_error: 100 ms,
-   server_latency: {relative: 100%, absolute: 1 s}, littles_law: 100%}
-"""
+from .cards import MODEL, ROOT, SMALL, benchcard, events, executed
 
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small baseline, executed on the real server."""
-    assert (ROOT / PYTHON).exists(), "no .venv-vllm: run `make vllm` first"
-    assert (ROOT / MODEL).exists(), "no .models: run `make vllm` first"
-    folder = tmp_path_factory.mktemp("vllm")
-    (folder / "card.yaml").write_text(CARD)
-    benchcard("run", folder / "card.yaml", "--out", folder / "runs")
-    (found,) = (folder / "runs").glob("*/*")
-    return found
-
-
-def benchcard(*arguments: object, code: int = 0) -> str:
-    result = subprocess.run(
-        [sys.executable, "-c", "from benchcard.runner.cli import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
-    assert result.returncode == code, result.stdout + result.stderr
-    assert "Traceback" not in result.stderr
-    return result.stdout
-
-
-def events(run: Path) -> pl.DataFrame:
-    return pl.concat(pl.read_parquet(path) for path in sorted((run / "events").glob("*.parquet")))
+    return executed(tmp_path_factory.mktemp("vllm"), SMALL)
 
 
 def test_every_counted_attempt_is_whole(run: Path) -> None:
@@ -160,7 +106,7 @@ def test_nothing_outlives_the_run(run: Path) -> None:
 
 def test_a_flag_that_vllm_does_not_know(tmp_path: Path) -> None:
     card = tmp_path / "card.yaml"
-    card.write_text(CARD.replace("enforce-eager: true", "enforce-eager: true, no-such-flag: 1"))
+    card.write_text(SMALL.replace("enforce-eager: true", "enforce-eager: true, no-such-flag: 1"))
     result = subprocess.run(
         [sys.executable, "-m", "benchcard.runner.cli", "run", str(card), "--out", str(tmp_path / "runs")],
         capture_output=True,

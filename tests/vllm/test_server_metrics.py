@@ -10,50 +10,24 @@ import pytest
 from benchcard.analysis.server_cell import ServerCell, read_server
 from benchcard.analysis.server_names import SERVER_NAMES
 
-from .test_real_vllm import MODEL, PYTHON, ROOT, benchcard
+from .cards import SMALL, benchcard, changed, executed
 
 #: One client at a time: low load. Then more than the server's seats: a queue.
-CARD = """\
-card: 1
-kind: baseline
-id: vllm-metrics
-decision: {question: "Do client and server tell the same?", owner: tests, budget: 30 min}
-system:
-  engine: {kind: vllm, version: 0.32.0}
-  model: {path: .models/smollm2-135m-instruct, name: smollm2, precision: bfloat16, context_limit: 2048}
-  flags: {max-model-len: 2048, max-num-seqs: 4, enforce-eager: true, enable-prefix-caching: true}
-  launch:
-    python: .venv-vllm/bin/python
-    env: {VLLM_CPU_KVCACHE_SPACE: "1", VLLM_SERVER_DEV_MODE: "1", HF_HUB_OFFLINE: "1"}
-    restart: never
-workload:
-  arrivals: {process: closed}
-  concurrency: [1, 8]
-  window: {warmup: 2 requests, measure: 24 requests}
-  requests:
-    prefix: {documents: 1, tokens: 256, choice: uniform}
-    lengths: {input: 40, output: 12}
-  sampling: {temperature: 0.0, ignore_eos: true}
-  client: {token_counts: per_chunk_usage}
-method: {repeats: 2, seed: 5, spare_blocks: 0}
-outputs: {telemetry_every: 0.2 s}
-# The client shares two cores with vLLM: what is tested is not its quiet. (Whether the latencies agree, the tests say.)
-validity:
-  {schedule_lag_p99: 1 s, loop_lag_p99: 1 s, client_starved: 100%, client_error: 100 ms,
-   server_latency: {relative: 100%, absolute: 1 s}, littles_law: 100%}
-"""
+CARD = changed(
+    SMALL,
+    ("id: vllm-check", "id: vllm-metrics"),
+    ("Does the pipe hold on a real vLLM?", "Do client and server tell the same?"),
+    ("max-num-seqs: 16", "max-num-seqs: 4"),
+    ("concurrency: [1, 4]", "concurrency: [1, 8]"),
+    ("measure: 8 requests", "measure: 24 requests"),
+    ("spare_blocks: 0}\n", "spare_blocks: 0}\noutputs: {telemetry_every: 0.2 s}\n"),
+)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small baseline, executed on the real server."""
-    assert (ROOT / PYTHON).exists(), "no .venv-vllm: run `make vllm` first"
-    assert (ROOT / MODEL).exists(), "no .models: run `make vllm` first"
-    folder = tmp_path_factory.mktemp("vllm-metrics")
-    (folder / "card.yaml").write_text(CARD)
-    benchcard("run", folder / "card.yaml", "--out", folder / "runs")
-    (found,) = (folder / "runs").glob("*/*")
-    return found
+    return executed(tmp_path_factory.mktemp("vllm-metrics"), CARD)
 
 
 def told(run: Path, cell: str) -> ServerCell:

@@ -10,22 +10,23 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from .test_real_vllm import CARD, MODEL, PYTHON, ROOT, benchcard
+from .cards import MODEL, ROOT, SMALL, benchcard, changed, events, only_run, require_vllm
 
 #: what SmolLM2's template takes in a prompt of one question: system message, roles, the start of the answer
 TEMPLATE_TOKENS = 30
 
-CHAT = (
-    CARD.replace("id: vllm-check", "id: vllm-tokenizer")
-    .replace("context_limit: 2048}", "context_limit: 2048, tokenizer: tokenizer}")
-    .replace("concurrency: [1, 4]", "endpoint: chat\n  concurrency: [4]")
-    .replace("lengths: {input: 40, output: 12}", "lengths: {input: {median: 60, sigma: 0.6}, output: 12}")
+CHAT = changed(
+    SMALL,
+    ("id: vllm-check", "id: vllm-tokenizer"),
+    ("context_limit: 2048}", "context_limit: 2048, tokenizer: tokenizer}"),
+    ("concurrency: [1, 4]", "endpoint: chat\n  concurrency: [4]"),
+    ("lengths: {input: 40, output: 12}", "lengths: {input: {median: 60, sigma: 0.6}, output: 12}"),
 )
 
 
 def card_in(folder: Path) -> Path:
     """A card beside a copy of the model's tokenizer."""
-    assert (ROOT / PYTHON).exists(), "no .venv-vllm: run `make vllm` first"
+    require_vllm()
     (folder / "tokenizer").mkdir(parents=True)
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
         shutil.copy(ROOT / MODEL / name, folder / "tokenizer" / name)
@@ -37,13 +38,11 @@ def card_in(folder: Path) -> Path:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tokenizer")
     benchcard("run", card_in(folder), "--out", folder / "runs")
-    (found,) = (folder / "runs").glob("*/*")
-    return found
+    return only_run(folder / "runs")
 
 
 def replies(run: Path) -> pl.DataFrame:
-    events = pl.concat(pl.read_parquet(path) for path in sorted((run / "events").glob("*.parquet")))
-    return events.filter(pl.col("outcome") == "ok")
+    return events(run).filter(pl.col("outcome") == "ok")
 
 
 def test_every_prompt_is_as_long_as_planned_by_the_servers_own_count(run: Path) -> None:
@@ -83,7 +82,7 @@ def test_another_template_than_the_servers_is_found_out(tmp_path: Path) -> None:
     template = tmp_path / "tokenizer" / "chat_template.jinja"
     template.write_text(template.read_text().replace("helpful AI assistant", "helpful and kind AI assistant"))
     benchcard("run", card, "--out", tmp_path / "runs", code=3)
-    (run,) = (tmp_path / "runs").glob("*/*")
+    run = only_run(tmp_path / "runs")
     assert not list((run / "events").glob("*.parquet"))
     (stopped,) = (line for line in (run / "attempts.jsonl").read_text().splitlines() if '"run_stopped"' in line)
     said = re.search(r"the server makes (\d+) tokens of the prompt of .*tokenizer.json makes (\d+);", stopped)

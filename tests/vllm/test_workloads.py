@@ -10,36 +10,30 @@ import pytest
 from benchcard.runner.client.wire import Body
 from benchcard.schema.card import load_card
 
-from .test_real_vllm import CARD, MODEL, PYTHON, ROOT, benchcard
+from .cards import SMALL, benchcard, changed, events, executed
 
 #: KV blocks of the CPU build, in tokens
 BLOCK = 128
 LENGTHS = "lengths: {input: 40, output: 12}"
 PREFIX = "prefix: {documents: 1, tokens: 256, choice: uniform}"
-BASE = CARD.replace("enable-prefix-caching: true}", "enable-prefix-caching: true, enable-prompt-tokens-details: true}")
+BASE = changed(
+    SMALL, ("enable-prefix-caching: true}", "enable-prefix-caching: true, enable-prompt-tokens-details: true}")
+)
 
 
 def run(folder: Path, name: str, *changes: tuple[str, str], **files: str) -> Path:
     """Run the small card with these changes, and audit it."""
-    assert (ROOT / PYTHON).exists(), "no .venv-vllm: run `make vllm` first"
-    assert (ROOT / MODEL).exists(), "no .models: run `make vllm` first"
-    text = BASE.replace("id: vllm-check", f"id: {name}")
-    for before, after in changes:
-        assert before in text
-        text = text.replace(before, after)
     for file, content in files.items():
         (folder / file.replace("__", ".")).write_text(content)
-    (folder / "card.yaml").write_text(text)
-    benchcard("run", folder / "card.yaml", "--out", folder / "runs")
-    (found,) = (folder / "runs").glob("*/*")
+    found = executed(folder, changed(BASE, ("id: vllm-check", f"id: {name}"), *changes))
     assert "nothing failed" in benchcard("audit", found)
     return found
 
 
 def replies(found: Path) -> pl.DataFrame:
-    events = pl.concat(pl.read_parquet(path) for path in sorted((found / "events").glob("*.parquet")))
-    assert set(events.filter(pl.col("phase") == "measure")["outcome"]) == {"ok"}
-    return events.filter(pl.col("outcome") == "ok")
+    every = events(found)
+    assert set(every.filter(pl.col("phase") == "measure")["outcome"]) == {"ok"}
+    return every.filter(pl.col("outcome") == "ok")
 
 
 def shares(rows: pl.DataFrame) -> tuple[float, float]:

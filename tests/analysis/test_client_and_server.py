@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 from benchcard.analysis.checks import CHECKS
+from benchcard.analysis.client_and_server import compare, crosscheck_rows
 from benchcard.analysis.compared import Compared
-from benchcard.analysis.crosscheck import compare, crosscheck_rows
 from benchcard.analysis.read import Cell
 from benchcard.analysis.server_cell import read_server
 from benchcard.analysis.view import CellView
