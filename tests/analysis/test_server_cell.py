@@ -246,7 +246,8 @@ def test_a_share_told_by_several_ranks_of_one_engine_is_their_mean() -> None:
     )  # fmt: skip
     assert told is not None
     shares, requests = told.gauge("kv_usage")[0], told.gauge("running")[0]
-    assert shares is not None and requests is not None
+    assert shares is not None
+    assert requests is not None
     assert (shares.mean, shares.most) == pytest.approx((0.7, 0.7))
     assert requests.mean == 7.0
 
@@ -262,6 +263,7 @@ def test_a_sample_without_one_of_the_engines_numbers_is_left_out() -> None:
     )
     assert told is not None
     together, first = told.gauge("running")[0], told.gauge("running", "0")[0]
-    assert together is not None and first is not None
+    assert together is not None
+    assert first is not None
     assert (together.mean, together.samples) == (10.0, 2)
     assert (first.mean, first.samples) == (5.0, 3)
