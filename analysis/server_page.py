@@ -109,7 +109,8 @@ class Page:
 
     def _values(self, name: str) -> set[float]:
         ends = [value for when in self.ends.values() for value in when.get(name, {}).values()]
-        return {*ends, *(value for series in self.during.get(name, {}).values() for _, value in series)}
+        during = [value for series in self.during.get(name, {}).values() for _, value in series]
+        return set(filter(math.isfinite, [*ends, *during]))
 
     def _broken(self, name: str) -> str | None:
         before, after = self.ends["before"].get(name, {}), self.ends["after"].get(name, {})
@@ -117,7 +118,8 @@ class Page:
             return "lost a label set"
         for labels in {*before, *after, *self.during.get(name, {})}:
             values = [before.get(labels), *(v for _, v in self.during.get(name, {}).get(labels, [])), after.get(labels)]
-            known = [value for value in values if value is not None]
+            # NaN is neither before nor after anything, and would hide a fall
+            known = [value for value in values if value is not None and math.isfinite(value)]
             if any(later < former for former, later in itertools.pairwise(known)):
                 return "went backwards"
         return None
@@ -162,21 +164,27 @@ class Page:
         return over_time({time: value for time, value in at.items() if _within(time, value, span)}, span), None
 
     def gauge(self, row: ServerName, exposed: str, span: tuple[int, int] | None) -> dict[str, Gauge]:
-        """By engine, and over all: the sum, or of a share the mean."""
-        by_engine: dict[str, dict[int, float]] = {}
+        """By engine, and over all: the sum over labels and engines, or of a share the mean."""
+        by_engine: dict[str, dict[int, list[float]]] = {}
         for labels, series in self.during.get(row.samples(exposed)[0], {}).items():
             at = by_engine.setdefault(_engine(labels), {})
             for time, value in series:
-                if _within(time, value, span):
-                    at[time] = at.get(time, 0.0) + value
+                at.setdefault(time, []).append(value)
+        of_engine = {engine: _combined(row, at) for engine, at in by_engine.items()}
         together: dict[int, list[float]] = {}
-        for at in by_engine.values():
-            for time, value in at.items():
+        for values in of_engine.values():
+            for time, value in values.items():
                 together.setdefault(time, []).append(value)
-        share = row.unit == "1"
-        combined = {time: sum(values) / (len(values) if share else 1) for time, values in together.items()}
-        found = {engine: over_time(at, span) for engine, at in {**by_engine, ALL: combined}.items() if at}
-        return {engine: gauge for engine, gauge in found.items() if gauge is not None}
+        found = {}
+        for engine, values in {**of_engine, ALL: _combined(row, together)}.items():
+            gauge = over_time({at: value for at, value in values.items() if _within(at, value, span)}, span)
+            found |= {} if gauge is None else {engine: gauge}
+        return found
+
+
+def _combined(row: ServerName, at: Mapping[int, list[float]]) -> dict[int, float]:
+    """Several values at each time as one: their sum, or of a share the mean. One that is no number leaves none."""
+    return {time: sum(values) / (len(values) if row.unit == "1" else 1) for time, values in at.items()}
 
 
 def over_time(at: Mapping[int, float], span: tuple[int, int] | None) -> Gauge | None:

@@ -8,6 +8,7 @@ load, clock frequencies of the moment. A value may be a mapping; its leaves are 
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 Field = dict[str, Any]
@@ -50,7 +51,16 @@ def all_unknown(names: tuple[str, ...], why: str) -> Fields:
 
 def changed(first: Fields, now: Fields) -> Fields:
     """The fields of `now` that are not as they were in `first`, and always those that are volatile."""
-    return {name: field for name, field in now.items() if field.get("volatile") or first.get(name) != field}
+    # as JSON: to Python true is 1
+    return {
+        name: field
+        for name, field in now.items()
+        if field.get("volatile") or name not in first or _as_json(first[name]) != _as_json(field)
+    }
+
+
+def _as_json(field: Field) -> str:
+    return json.dumps(field, sort_keys=True)
 
 
 def gone(first: Fields, now: Fields) -> list[str]:

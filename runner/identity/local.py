@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from . import procfs
 from .accelerators import accelerator_fields
@@ -10,7 +11,7 @@ from .container import container_fields
 from .digests import Digests
 from .fields import Fields
 from .host import host_fields
-from .model import Served, model_fields, options_of
+from .model import model_fields, options_of, with_file
 from .process import Tree, environment, process_fields
 
 
@@ -18,8 +19,8 @@ def local_fields(tree: Tree, digests: Digests, named: Iterable[str] = (), model:
     """The facts about a server's processes on this host. `named`: variables of the environment that the card names;
     `model`: where the weights are if the server's command does not say."""
     env = environment(tree)
-    served, options = options_of(procfs.command_line(tree.pid))
-    what = Served(served or model, options, env, lambda path: procfs.seen_by(tree.pid, path))
+    what = with_file(*options_of(procfs.command_line(tree.pid)), lambda path: procfs.seen_by(tree.pid, path))
+    what = replace(what, model=what.model or model, env=env)
     return {
         **process_fields(tree, digests, named),
         **model_fields(what, digests),

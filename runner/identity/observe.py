@@ -85,8 +85,8 @@ def identify(
 
 def look_again(card: dict[str, Any], arm: str, probe: Probe, server: Server, known: Fields) -> Fields | None:
     """What a server tells that was looked at before, and was not restarted since: what can change while it runs, and
-    what is asked for in a moment. None where it is another process now, which needs a whole look. A server that does
-    not answer is measured all the same: its attempts fail, and count.
+    what is asked for in a moment. None where it is another process now, or may be one: that needs a whole look. A
+    server that does not answer is measured all the same: its attempts fail, and count.
 
     Raises SystemUnderTestError where the server is no longer what the card says.
     """
@@ -96,7 +96,8 @@ def look_again(card: dict[str, Any], arm: str, probe: Probe, server: Server, kno
         return {**known, "server.answers": volatile(observed(False))}
     if server.pid is None:
         now = engine.process_start(probe)
-        same = now == known.get("process.started")
+        # one that does not tell when its process was started could be another one at any time
+        same = now["source"] != "unknown" and now == known.get("process.started")
     else:
         pid = known["process.pid"]["value"]
         same = pid is None or volatile(told(started(pid), "the kernel does not tell")) == known["process.started"]

@@ -214,3 +214,56 @@ def test_the_mean_is_that_of_the_nearest_sample(at: dict[int, int], more: int) -
     assert min(samples.values()) - 1e-9 <= found.mean <= found.most + 1e-9
     assert found.most == max(samples.values())
     assert found.seconds == pytest.approx(span[1] / SECOND)
+
+
+@pytest.mark.parametrize("lost", [math.nan, math.inf, -math.inf])
+def test_a_sample_that_is_no_number_hides_no_reset(lost: float) -> None:
+    """100 before, no number during, 50 after: the counter was reset, and its change is not -50."""
+    told = read_server(
+        page(both(TOKENS, 100, 50), [row("during", TOKENS, lost, 3)], both("vllm:num_preemptions_total", 0, 0)),
+        load(0, 10),
+    )
+    assert told is not None
+    assert told.reset == f"{TOKENS} went backwards {AGAIN}"
+    assert told.change("generation_tokens") == (None, told.reset)
+
+
+def test_a_start_time_that_is_no_number_is_no_restart() -> None:
+    told = read_server(page(both(START, math.nan, 7), [row("during", START, math.nan, 3)]), load(0, 10))
+    assert told is not None
+    assert told.reset is None
+
+
+def test_a_share_told_by_several_ranks_of_one_engine_is_their_mean() -> None:
+    """Two label sets of one engine, 80% and 60% of their caches in use: 70%, not 140%; requests still add up."""
+    used, running = "sglang:token_usage", "sglang:num_running_reqs"
+    told = read_server(
+        page(
+            gauge(used, (2, 0.8), (4, 0.8), dp_rank="0"), gauge(used, (2, 0.6), (4, 0.6), dp_rank="1"),
+            gauge(running, (2, 3), (4, 3), dp_rank="0"), gauge(running, (2, 4), (4, 4), dp_rank="1"),
+        ),
+        load(1, 5),
+    )  # fmt: skip
+    assert told is not None
+    shares, requests = told.gauge("kv_usage")[0], told.gauge("running")[0]
+    assert shares is not None
+    assert requests is not None
+    assert (shares.mean, shares.most) == pytest.approx((0.7, 0.7))
+    assert requests.mean == 7.0
+
+
+def test_a_sample_without_one_of_the_engines_numbers_is_left_out() -> None:
+    """At 4 s engine 1 says NaN: the sum of the two is not known then, and is not engine 0's alone."""
+    told = read_server(
+        page(
+            gauge(RUNNING, (2, 5), (4, 5), (6, 5), engine="0"),
+            gauge(RUNNING, (2, 5), (4, math.nan), (6, 5), engine="1"),
+        ),
+        load(1, 7),
+    )
+    assert told is not None
+    together, first = told.gauge("running")[0], told.gauge("running", "0")[0]
+    assert together is not None
+    assert first is not None
+    assert (together.mean, together.samples) == (10.0, 2)
+    assert (first.mean, first.samples) == (5.0, 3)

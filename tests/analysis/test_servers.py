@@ -72,6 +72,9 @@ def test_evidence_from_behind_a_balancer_is_unknown(tmp_path: Path, declared: in
     (row,) = [row for row in verdict["evidence"] if row["arm"] == "candidate"]
     reason = "2 replicas answer at one address, and each reading of the metrics is of one of them"
     assert (row["word"], row["reason"]) == ("unknown", reason)
+    told = [row for row in verdict["server"]["rows"] if row["arm"] == "candidate"]
+    assert told
+    assert all(row["value"] is None and row["undefined"].endswith(reason) for row in told)
 
 
 def add_fields(bundle: Path, arm: str, fields: Row) -> None:

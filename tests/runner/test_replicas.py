@@ -146,6 +146,34 @@ def test_a_probe_adds_what_nobody_saw() -> None:
     assert set(with_probe("baseline", fields, probe, at_home=False)) == {"gpu.count"}
 
 
+def test_a_probe_of_an_earlier_process() -> None:
+    """What the file says of a process says nothing of the one that was started since; the host is the same."""
+    start = "2026-05-01T10:00:00.000+00:00"
+    fields = {"process.started": field(start, volatile=True), "model.weights_sha256": field("sha256:c", "declared")}
+    probe = {
+        "process.started": field("2026-05-01T09:00:00+00:00", volatile=True),
+        "process.argv": field(["vllm"]), "engine.packages": field({"vllm": "1"}), "gpu.count": field(8),
+        "model.weights_sha256": field({"a": "sha256:b"}), "container.image": field(None, "unknown", why="not told"),
+    }  # fmt: skip
+    why = (
+        "its probe's file is of a process started at 2026-05-01T09:00:00+00:00, the server that answers was started at "
+        f"{start}: run `benchcard probe` again"
+    )
+    found = with_probe("baseline", fields, probe, at_home=True)
+    silent = {"value": None, "source": "unknown", "why": why}
+    assert found == {
+        "process.argv": silent, "engine.packages": silent, "gpu.count": {**field(8), "by": "probe"},
+        "container.image": silent,
+    }  # fmt: skip
+    # the kernel tells seconds, and reckons them from a clock that is set now and then
+    probe["process.started"]["value"] = "2026-05-01T10:00:07+00:00"
+    assert with_probe("baseline", fields, probe, at_home=True)["process.argv"]["value"] == ["vllm"]
+    # several replicas, or none that tells
+    for other in (field([start, "2026-05-01T11:00:00+00:00"]), field(None, "unknown", why="w")):
+        again = with_probe("baseline", {"process.started": {**other, "volatile": True}}, probe, at_home=True)
+        assert again["process.argv"]["value"] == ["vllm"]
+
+
 def test_a_probe_of_another_configuration() -> None:
     fields = {"engine.cache_config": field({"block_size": "16", "cache_dtype": "auto"})}
     probe = {"engine.cache_config": field({"cache_dtype": "fp8", "more": 1})}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from benchcard.runner.identity.digests import Digests
-from benchcard.runner.identity.model import Served, model_fields, options_of
+from benchcard.runner.identity.model import Served, model_fields, options_of, with_file
 
 
 def sha(content: str) -> str:
@@ -107,6 +107,59 @@ def test_a_name_on_the_hub_in_the_servers_cache(tmp_path: Path) -> None:
     assert fields(tmp_path, "org/name", revision="gone")["model.weights_sha256"]["why"] == (
         "org/name: no such folder on this host, nor in its Hugging Face cache"
     )
+
+
+def test_the_folder_into_which_the_server_downloads(tmp_path: Path) -> None:
+    """Not the copy of another revision that lies in the usual cache; and the tokenizer's own revision."""
+    for cache, content in ((".cache/huggingface/hub", "stale"), ("data", "w")):
+        for commit in ("main", "v2"):
+            folder = tmp_path / cache / "models--org--name" / "snapshots" / commit
+            folder.mkdir(parents=True)
+            (folder / "model.safetensors").write_text(content)
+            (folder / "tokenizer.json").write_text(content + commit)
+    found = fields(
+        tmp_path, "org/name", download_dir=str(tmp_path / "data"), tokenizer="org/name", tokenizer_revision="v2"
+    )
+    assert found["model.weights_sha256"]["value"] == {"model.safetensors": sha("w")}
+    assert found["model.tokenizer_files"]["value"] == {"tokenizer.json": sha("wv2")}
+
+
+def test_a_tokenizer_that_is_not_to_be_found_is_not_the_models(folder: Path, tmp_path: Path) -> None:
+    found = fields(tmp_path, str(folder), tokenizer="org/elsewhere")
+    why = "org/elsewhere: no such folder on this host, nor in its Hugging Face cache"
+    for name in ("model.tokenizer_files", "model.chat_template_sha256"):
+        assert found[name] == {"value": None, "source": "unknown", "why": why}
+    found = fields(tmp_path, str(folder), tokenizer="org/elsewhere", chat_template="{{ inline }}")
+    assert found["model.chat_template_sha256"]["value"] == sha("{{ inline }}")
+
+
+def test_what_a_file_of_settings_says_is_served(folder: Path, tmp_path: Path) -> None:
+    file, given = tmp_path / "engine.yaml", tmp_path / "given.jinja"
+    given.write_text("given")
+    file.write_text(f"model: {folder}\nchat_template: {given}\nspeculative-config: {{model: m}}\nmax-num-seqs: 16\n")
+    served = with_file(None, {"config": str(file)}, Path)
+    assert (served.model, served.options["speculative-config"]) == (str(folder), '{"model": "m"}')
+    found = model_fields(served, Digests(tmp_path / "digests.json"))
+    assert found["model.chat_template_sha256"]["value"] == sha("given")
+    served = with_file("other", {"config": str(file), "chat-template": "x"}, Path)
+    assert (served.model, served.options["chat-template"]) == ("other", "x")
+    assert with_file("m", {"config": str(tmp_path / "none.yaml")}, Path).options == {
+        "config": str(tmp_path / "none.yaml")
+    }
+
+
+def test_adapters_are_part_of_what_is_served(folder: Path, tmp_path: Path) -> None:
+    lora = tmp_path / "lora"
+    lora.mkdir()
+    (lora / "adapter_model.safetensors").write_text("l")
+    (lora / "adapter_config.json").write_text("{}")
+    digests = {"adapter_model.safetensors": sha("l"), "adapter_config.json": sha("{}")}
+    as_json = json.dumps({"name": "b", "path": str(lora)})
+    _, options = options_of(["vllm", "serve", "m", "--lora-modules", f"a={lora}", as_json, "--port", "1"])
+    found = fields(tmp_path, str(folder), lora_modules=options["lora-modules"])
+    assert found["model.adapters"] == {"value": {"a": digests, "b": digests}, "source": "observed"}
+    gone = fields(tmp_path, str(folder), lora_modules="a=/no/such/folder")["model.adapters"]
+    assert gone["source"] == "unknown"
 
 
 def test_a_draft_model_and_a_single_file(folder: Path, tmp_path: Path) -> None:

@@ -68,6 +68,8 @@ def test_what_changed() -> None:
         "new": observed(1),
     }
     assert gone(first, now) == ["old"]
+    # to Python true is 1, to the gate it is not
+    assert changed({"a": observed({"x": True})}, {"a": observed({"x": 1})}) == {"a": observed({"x": 1})}
 
 
 CARD: dict[str, Any] = {
@@ -175,6 +177,23 @@ def test_an_outside_server_that_was_restarted_is_looked_at_again(
     assert found["fields"]["process.started"]["value"] == "1970-01-01T00:33:20.000+00:00"
     # The tokenizer was checked when the server came up first, and still counts as it did.
     assert found["gone"] == []
+
+
+def test_an_outside_server_that_hides_its_restarts_is_looked_at_whole_each_time(
+    outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the start of its process nothing says that it was not restarted, with other flags."""
+    monkeypatch.setattr(Probe, "metrics", lambda self: [])
+    cell_file(outside)
+    asked = Probe.asked
+    monkeypatch.setattr(
+        Probe,
+        "json",
+        lambda self, url, within=10.0: {"vllm_config": {"seed": 1}} if "server_info" in url else {"version": "0.9.0"},
+    )
+    found = cell_file(outside, "b01-baseline-l2")
+    assert found["fields"]["engine.config"] == {"value": {"seed": 1}, "source": "observed"}
+    assert Probe.asked == asked + 1
 
 
 def test_a_server_that_does_not_answer_is_measured_all_the_same(
