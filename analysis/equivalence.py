@@ -22,7 +22,6 @@ import numpy as np
 
 from .effect import Floats, is_rounding, one_sided_p, t_quantile
 
-
 #: the mean of fewer items that differ is not normal: at N = 100 and a true fall of 3 pt, a t interval alone is above
 #: −3 pt in 19.5% of all cases, those with at most one item lost
 FEW_DIFFER = 20
