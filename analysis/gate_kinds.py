@@ -24,8 +24,8 @@ from .gate_exercised import cut_at_the_limit, divergence
 from .records import Record
 
 #: the columns of an item table; `diverged_at` is the first token (from 0) at which an output differs from the
-#: baseline's first one, null where none does, and `compared_by` what shows it (token_ids, retokenized, characters);
-#: `answered` is false where the request failed
+#: baseline's first one, null where none does, and `compared_by` what shows it (token_ids, retokenized, characters, or
+#: nothing); `answered` is false where the request failed
 ITEM_COLUMNS: dict[str, Any] = {
     "risk": pl.String,
     "item": pl.String,
@@ -81,7 +81,7 @@ def greedy_divergence(items: pl.DataFrame, row: Record, passing: float, failing:
     ab, aa = _paired(candidate, same)
     n, b, c = len(ab), int((ab > aa).sum()), int((ab < aa).sum())
     detail = f"{int(ab.sum())} of {n} items diverge before token {token} (A/A: {int(aa.sum())})"
-    less = sorted({*items["compared_by"].drop_nulls().to_list()} - {"token_ids"})
+    less = sorted({*items["compared_by"].drop_nulls().to_list()} & _COMPARED.keys())
     detail += f", compared by {' and '.join(_COMPARED[name] for name in less)}" if less else ""
     where = divergence(items, ("candidate", "baseline_aa"))
     found, strict = discordant(b, c, n, passing), discordant(b, c, n, failing)
@@ -104,7 +104,11 @@ def task_metric(items: pl.DataFrame, row: Record, passing: float, failing: float
 def mean_output_tokens(items: pl.DataFrame, row: Record, passing: float, failing: float) -> Judged:
     """Mean output tokens of the candidate over the baseline's: equivalent by two one-sided tests."""
     limit = float(row["equivalent_within"])
-    tokens = pl.when(pl.col("answered")).then(pl.col("tokens").fill_null(0)).otherwise(0)
+    untold = items.filter(pl.col("answered") & pl.col("tokens").is_null()).height
+    if untold:
+        reason = f"{untold} of {wording.count(items.height, 'output')} do not say how many tokens they have"
+        return Judged(None, None, limit, items["item"].n_unique(), "not established", reason)
+    tokens = pl.when(pl.col("answered")).then(pl.col("tokens")).otherwise(0)
     x, y = _paired(_per_item(items, "baseline", tokens), _per_item(items, "candidate", tokens))
     found, strict = ratio_of_means(x, y, passing), ratio_of_means(x, y, failing)
     detail = f"mean output tokens {wording.number(float(y.mean()))} (baseline: {wording.number(float(x.mean()))})"

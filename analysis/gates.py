@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from . import wording
-from .gate_exercised import not_exercised
+from .gate_exercised import cache_unknown, not_exercised
 from .gate_kinds import (
     ITEM_COLUMNS,
     MIN_ITEMS,
@@ -106,11 +106,16 @@ def _judge(bundle: Bundle, row: Record, passing: float, failing: float) -> Judge
             return replace(none, n=n, reason=f"{arm} has {len(outputs[arm])} of {wording.count(len(wanted), 'output')}")
     if row.get("prompts") is not None and n < row["prompts"]:
         return replace(none, n=n, reason=f"{n} of {row['prompts']} prompts were run")
+    asked = (row.get("prompts") or n) * (row.get("repeats") or 1)
+    if len(wanted) < asked:
+        return replace(none, n=n, reason=f"{len(wanted)} of {asked} outputs were made")
     if n < gate.least:
         reason = f"{wording.count(n, 'item')}; this gate needs {gate.least}"
         return replace(none, n=n, word="not established", reason=reason)
     found = gate.judge(items, row, passing, failing)
-    why = not_exercised(items, row) if found.word == "pass" else None
+    alarms = [text for text in (found.alarm, cache_unknown(items, row)) if text]
+    found = replace(found, alarm="; ".join(alarms) or None)
+    why = not_exercised(items, row, found.bound) if found.word == "pass" else None
     return found if why is None else replace(found, word="not established", reason=why)
 
 

@@ -1,7 +1,8 @@
 """Where two outputs first differ. Pure.
 
 Token ids are compared where both replies have them; else the tokens that the card's tokenizer makes of the texts; else
-characters, whose place is turned into that of a token in proportion, rounded down.
+characters, whose place is turned into that of a token in proportion, rounded down: of both outputs' the earlier one,
+and token 0 where neither says how many tokens it has. Two empty texts show nothing (a reply that is all reasoning).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from ..tokens.tokenizer import Tokenizer
 
 #: what a divergence was seen by
-SOURCES = ("token_ids", "retokenized", "characters")
+SOURCES = ("token_ids", "retokenized", "characters", "nothing")
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,14 @@ def diverged_at(first: Output, other: Output, tokenizer: Tokenizer | None) -> tu
     if first.ids is not None and other.ids is not None:
         return first_difference(first.ids, other.ids), SOURCES[0]
     texts = (first.text or "", other.text or "")
+    if not any(texts):
+        return None, SOURCES[3]
     if tokenizer is not None:
-        return first_difference(*(tokenizer.ids(text) for text in texts)), SOURCES[1]
+        # half a surrogate pair, which JSON can hold, is no text
+        clean = (text.encode("utf-8", "replace").decode() for text in texts)
+        return first_difference(*(tokenizer.ids(text) for text in clean)), SOURCES[1]
     at = first_difference(*texts)
     if at is None:
         return None, SOURCES[2]
-    longest = max(texts, key=len)
-    tokens = max(first.tokens or 0, other.tokens or 0) or len(longest)
-    return at * tokens // max(len(longest), 1), SOURCES[2]
+    known = [(text, output.tokens) for text, output in zip(texts, (first, other), strict=True)]
+    return min((at * tokens // len(text) for text, tokens in known if text and tokens), default=0), SOURCES[2]

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from benchcard.analysis.equivalence import discordant, mean_of_items, no_event_bound, ratio_of_means, tost
+from benchcard.analysis.equivalence import (
+    Bounds,
+    discordant,
+    event_bound,
+    mean_of_items,
+    no_event_bound,
+    ratio_of_means,
+    tost,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -29,6 +38,46 @@ def test_no_discordant_pair_has_the_exact_bound() -> None:
     exact = stats.binomtest(0, 40, alternative="less").proportion_ci(0.95, method="exact").high
     assert no_event_bound(40) == pytest.approx(exact)
     assert no_event_bound(0) == 1.0
+
+
+def test_pairs_that_are_discordant_in_one_direction_have_the_exact_bound() -> None:
+    """An A/A that never diverges is the usual case: then the share is compared with nothing that varies."""
+    # Agresti and Min: 2/502 + 1.6449·√(3 − 4/502)/502 = .00965, below 1%; Clopper and Pearson: 1.25%
+    assert discordant(2, 0, 500).upper == pytest.approx(0.01254, abs=5e-6)
+    for events, n in ((1, 40), (2, 500), (39, 40), (40, 40)):
+        exact = stats.binomtest(events, n, alternative="less").proportion_ci(0.95, method="exact").high
+        assert event_bound(events, n) == pytest.approx(exact)
+        assert discordant(events, 0, n).upper >= exact * (1 - 1e-9)
+        assert discordant(0, events, n).lower <= -exact * (1 - 1e-9)
+
+
+def test_one_lost_item_is_no_better_than_none() -> None:
+    none, one = (mean_of_items(np.repeat([-1.0, 0.0], [lost, 100 - lost])) for lost in (0, 1))
+    assert one.lower < none.lower < -0.029
+
+
+def _passes_at_the_limit(bound: Callable[[int, int], float], n: int, limit: float, also: float) -> float:
+    """The chance of a pass where the true difference is the limit, and so many more pairs differ either way: summed
+    over all counts that pass, by the multinomial distribution."""
+    found = 0.0
+    for b in range(60):
+        for c in range(min(20, n - b)):
+            if bound(b, c) < limit:
+                p = (limit + also, also, 1 - limit - 2 * also)
+                found += float(stats.multinomial.pmf((b, c, n - b - c), n, p))
+    return found
+
+
+@pytest.mark.parametrize("also", [0.0, 0.002, 0.01])
+@pytest.mark.parametrize(("n", "limit"), [(100, 0.03), (100, 0.05), (500, 0.01), (500, 0.02)])
+def test_a_pass_at_the_limit_is_as_rare_as_it_is_said_to_be(n: int, limit: float, also: float) -> None:
+    """5%, and 3 points for counts that are whole: without the exact bound 12%, by a t interval alone 19.5%."""
+
+    def mean(b: int, c: int) -> Bounds:
+        return mean_of_items(np.repeat([-1.0, 1.0, 0.0], [b, c, n - b - c]))
+
+    assert _passes_at_the_limit(lambda b, c: discordant(b, c, n).upper, n, limit, also) <= 0.08
+    assert _passes_at_the_limit(lambda b, c: -mean(b, c).lower, n, limit, also) <= 0.08
 
 
 def test_a_task_metric_paired_per_item() -> None:

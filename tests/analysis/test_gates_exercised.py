@@ -28,6 +28,49 @@ def test_a_cache_that_was_not_met(tmp_path: Path, cached: tuple[int | None, int 
     assert row["reason"] == (why if word != "pass" else None)
 
 
+@pytest.mark.parametrize(("aa", "word"), [(494, "pass"), (495, "not established"), (500, "not established")])
+def test_an_aa_that_diverges_nearly_always_hides_whatever_the_candidate_does(
+    tmp_path: Path, aa: int, word: str
+) -> None:
+    """Of 500 items 5 are 1%, the limit: were every one of the candidate's to diverge, that were within it."""
+    (row,) = judged(tmp_path, [GREEDY], greedy_divergence=greedy(0, 0, both=aa))["gates"]
+    said = f"not exercised: {aa} of 500 items diverge early in A/A already, which leaves too few that could show more"
+    assert (row["word"], row["reason"]) == (word, None if word == "pass" else said)
+
+
+@pytest.mark.parametrize(
+    ("empty", "word"), [(0, "pass"), (2, "pass"), (3, "not established"), (500, "not established")]
+)
+def test_empty_outputs_are_alike_and_show_nothing(tmp_path: Path, empty: int, word: str) -> None:
+    """The bound is .597 pt; 2 of 500 items may add .4 pt to it, 3 of them .6 pt, which is beyond 1 pt."""
+    rows = [
+        row | {"compared_by": "nothing" if int(row["item"][1:]) < empty else "token_ids", "diverged_at": None}
+        for row in greedy(0, 0)
+    ]
+    (row,) = judged(tmp_path, [GREEDY], greedy_divergence=rows)["gates"]
+    said = f"of 500 items {empty} have no output to compare: neither a text nor token ids"
+    assert (row["word"], row["reason"]) == (word, None if word == "pass" else said)
+
+
+def test_repeats_that_no_arm_was_asked_are_not_run(tmp_path: Path) -> None:
+    (row,) = judged(tmp_path, [GREEDY | {"repeats": 3}], greedy_divergence=greedy(0, 0))["gates"]
+    assert (row["word"], row["reason"]) == ("not run", "500 of 1500 outputs were made")
+
+
+def test_replies_that_do_not_say_how_many_tokens_they_have_are_no_short_ones(tmp_path: Path) -> None:
+    rows = [row | ({"tokens": None} if row["arm"] == "candidate" else {}) for row in lengths(1.0)]
+    (row,) = judged(tmp_path, [LENGTH], mean_output_tokens=rows)["gates"]
+    assert (row["word"], row["observed"], row["bound"]) == ("not established", None, None)
+    assert row["reason"] == "200 of 400 outputs do not say how many tokens they have"
+
+
+def test_a_cache_that_nobody_tells_of_is_an_alarm(tmp_path: Path) -> None:
+    (row,) = judged(tmp_path, [REUSE], greedy_divergence=greedy(0, 0))["gates"]
+    assert row["alarm"] == (
+        "no reply says how many prompt tokens came from a prefix cache: whether one was met is not known"
+    )
+
+
 def test_a_gate_without_reuse_needs_no_cache(tmp_path: Path) -> None:
     rows = [row | {"cached_tokens": 0} for row in greedy(0, 0)]
     assert judged(tmp_path, [GREEDY], greedy_divergence=rows)["gates"][0]["word"] == "pass"

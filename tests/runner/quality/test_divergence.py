@@ -43,8 +43,17 @@ class Letters:
         # 10 characters and 5 tokens: character 7 is in token 3.
         (out("abcdefghij", None, 5), out("abcdefgXij", None, 5), None, (3, "characters")),
         (out("abcdefghij", None, 5), out("abcdefghij", None, 5), None, (None, "characters")),
-        (out("abc"), out("abX"), None, (2, "characters")),
+        # Nobody says how many tokens: character 40 may be in any token up to that one.
+        (out("a" * 41), out("a" * 40 + "b"), None, (0, "characters")),
+        # 40 characters in 10 tokens against 10 characters in 10: character 8 is in token 2, or in token 8.
+        (out("abcdefgh" + "x" * 32, None, 10), out("abcdefghij", None, 10), None, (2, "characters")),
         (out(""), out("a", None, 1), None, (0, "characters")),
+        # Half a surrogate pair is compared as the question mark that stands for it.
+        (out("ab\ud83d"), out("abX"), Letters(), (1, "retokenized")),
+        # All reasoning: the texts are the same, and say nothing.
+        (out("", None, 64), out("", None, 64), None, (None, "nothing")),
+        (out("", None, 64), out("", None, 64), Letters(), (None, "nothing")),
+        (out("", [1, 2]), out("", [1, 2]), None, (None, "token_ids")),
     ],
 )
 def test_where_outputs_part(first: Output, other: Output, tokenizer: object, expected: tuple[int | None, str]) -> None:
