@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def options_of(argv: list[str]) -> tuple[str | None, dict[str, str]]:
     """(the model that a command names, its options with a value); of an option that is given twice the last counts, as
     for the engine. `vllm serve MODEL` names it by its place."""
     found: dict[str, str] = {}
-    for part, after in zip(argv, [*argv[1:], "--"], strict=True):
+    for part, after in zip_longest(argv, argv[1:], fillvalue="--"):
         name, equals, value = part.partition("=")
         if not name.startswith("--"):
             continue
