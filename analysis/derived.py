@@ -105,6 +105,8 @@ OF_ALL = (
     "compilation_config.local_cache_dir",
 )
 
+_SET_BY = {setting: flag for flag, setting in ALIASES.items()}
+
 
 def normal(name: str) -> str:
     """A flag's name as a configuration spells it."""
@@ -130,6 +132,13 @@ def is_own(name: str, flag: str) -> bool:
         return True
     alias = ALIASES.get(normal(flag))
     return alias is not None and below(name, ENGINE) and f".{alias}." in inner
+
+
+def set_by(setting: str) -> str | None:
+    """The flag that sets a setting of the resolved configuration, where this table knows it (cache_config.cache_dtype:
+    kv_cache_dtype)."""
+    flag = _SET_BY.get(setting, setting.rsplit(".", 1)[-1])
+    return flag if flag in ALIASES or flag in DERIVED else None
 
 
 def is_derived(name: str, flag: str) -> bool:

@@ -92,17 +92,18 @@ def point(load: float, good: Sequence[int], attempted: Sequence[int], target: fl
     deff, note = design_effect(good, attempted)
     lower, upper = clopper_pearson(k / deff, n / deff)
     passes = lower >= target
-    why = note if passes else _why_not(n / deff, upper, target) or note
+    why = note if passes else _why_not(n, deff, upper, target) or note
     return Point(load, n, k, k / n, deff, n / deff, lower, upper, passes, why)
 
 
-def _why_not(n: float, upper: float, target: float) -> str | None:
-    """Why a load that does not pass is not shown to miss the target either; None where it is shown."""
+def _why_not(n: int, deff: float, upper: float, target: float) -> str | None:
+    """Why a load that does not pass is not shown to miss the target either, of n attempts; None where it is shown."""
     if upper < target:
         return None
     least = int(np.ceil(np.log(1 - CONFIDENCE) / np.log(target)))
-    if n < least:
-        return f"too few attempts: it takes {least} to show it, all of them good"
+    if n / deff < least:
+        fewer = f" ({n} count as {n / deff:.0f}, as much as the blocks vary)" if deff > 1 else ""
+        return f"too few attempts{fewer}: it takes {least} to show it, all of them good"
     return "its upper bound reaches the target too"
 
 

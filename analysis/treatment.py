@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .card import ARMS
-from .derived import ENGINE, OF_ALL, below, ends_with, is_derived, is_own, named, normal
+from .derived import ENGINE, OF_ALL, below, ends_with, is_derived, is_own, named, normal, set_by
 from .leaves import text
 from .records import Record
 
@@ -37,8 +37,10 @@ class Treatment:
         for flag in (*self.flags, *self.variables):
             if is_own(name, flag):
                 return f"declared: {flag}"
-        for key in self.settings:
-            if below(name, ENGINE) and ends_with(name, setting(key)):
+        set_by_flags = {key: set_by(setting(key)) for key in self.settings}
+        for key, flag in set_by_flags.items():
+            itself = below(name, ENGINE) and ends_with(name, setting(key))
+            if itself or (flag is not None and is_own(name, flag)):
                 return f"declared: expect {key}"
         if (self.server and name == "server.url") or (self.replicas and name == "server.replicas_seen"):
             return "declared: server"
@@ -52,6 +54,9 @@ class Treatment:
         for flag in declared:
             if is_derived(name, flag):
                 return f"follows from {flag}"
+        for key, flag in set_by_flags.items():
+            if flag is not None and is_derived(name, flag):
+                return f"follows from expect {key}"
         if declared and any(ends_with(name, end) for end in OF_ALL):
             return f"follows from {declared[0]}"
         return None

@@ -35,6 +35,8 @@ def command(run: Path, as_json: bool, again: bool, out: Path | None) -> None:
         card = read_json(bundle.resolved)
         document = rebuild(bundle.name, card, digest_json(card), arms)
         if out is not None:
+            if out.resolve().is_relative_to(bundle.root.resolve()):
+                raise InputError(f"--out {out}: it lies in the run, whose files are fixed; wanted a folder outside it")
             _write(out, rebuild_files(document))
         if as_json:
             click.echo(json.dumps(document, indent=1, ensure_ascii=False))

@@ -41,13 +41,21 @@ def probe_document(pid: int | None, port: int | None, model: str | None = None) 
 def _tree(pid: int | None, port: int | None) -> Tree:
     if pid is None and port is None:
         raise InputError("which server? --port PORT (on which it listens), or --pid PID")
+    if pid is not None and port is not None and not _listens(pid, port):
+        raise InputError(f"process {pid}: neither it nor what it started is seen to listen on port {port}")
     tree = find(pid, port)
     what = " and ".join(
         ([] if pid is None else [f"process {pid}"]) + ([] if port is None else [f"a listener on port {port}"])
     )
     if tree is None:
-        raise InputError(f"{what}: not to be seen on this host; run it as the server's user, or as root")
+        raise InputError(f"{what}: not to be seen on this host; run this as the server's user, or as root")
+    if not procfs.command_line(tree.pid):
+        raise InputError(f"process {tree.pid}: no command line is to be seen; wanted a server's process")
     return tree
+
+
+def _listens(pid: int, port: int) -> bool:
+    return procfs.listening(port, procfs.below(pid, procfs.processes())) is not None
 
 
 def _over_http(tree: Tree, port: int | None) -> Fields:

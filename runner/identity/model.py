@@ -44,7 +44,7 @@ def options_of(argv: list[str]) -> tuple[str | None, dict[str, str]]:
     """(the model that a command names, its options with a value); of an option that is given twice the last counts, as
     for the engine. `vllm serve MODEL` names it by its place."""
     found: dict[str, str] = {}
-    for at, (part, after) in enumerate(zip(argv, [*argv[1:], "--"], strict=True)):
+    for at, (part, after) in enumerate(itertools.zip_longest(argv, argv[1:], fillvalue="--")):
         name, equals, value = part.partition("=")
         if not name.startswith("--"):
             continue

@@ -343,6 +343,36 @@ def test_settings_that_are_expected_to_differ_are_the_treatment(tmp_path: Path) 
     ]
 
 
+def test_what_the_engine_derives_from_an_expected_setting_follows_from_it(tmp_path: Path) -> None:
+    """An fp8 KV cache holds more blocks, and a probe of the host shows the flag: neither is a second change."""
+    card = treated()
+    card["arms"]["baseline"]["expect"] = {"cache_config.cache_dtype": "auto"}
+    card["arms"]["candidate"]["expect"] = {"cache_config.cache_dtype": "fp8"}
+    after = server(cache_config__cache_dtype="fp8", cache_config__num_gpu_blocks=2048)
+    after["process.argv"] = observed([*after["process.argv"]["value"], "--kv-cache-dtype", "fp8"])
+    before = server(cache_config__cache_dtype="auto", cache_config__num_gpu_blocks=1024)
+    found = gate(bundle(tmp_path, before, after, card))["rows"]
+    assert [(row["field"], row["word"], row["why"]) for row in found] == [
+        ("engine.config.cache_config.cache_dtype", "allowed", "declared: expect cache_config.cache_dtype"),
+        ("engine.config.cache_config.num_gpu_blocks", "allowed", "follows from expect cache_config.cache_dtype"),
+        ("process.argv.kv-cache-dtype", "allowed", "declared: expect cache_config.cache_dtype"),
+    ]
+
+
+def test_an_expected_setting_hides_no_other_flag(tmp_path: Path) -> None:
+    """A setting of a name that the table of flags does not know stands for itself alone."""
+    card = treated()
+    card["arms"]["baseline"]["expect"] = {"model_config.model": "a"}
+    card["arms"]["candidate"]["expect"] = {"model_config.model": "b"}
+    before = server(model_config={"model": "a"}, speculative_config={"model": "c"}, cache_config__num_gpu_blocks=1024)
+    after = server(model_config={"model": "b"}, speculative_config={"model": "d"}, cache_config__num_gpu_blocks=2048)
+    assert rows(bundle(tmp_path, before, after, card)) == [
+        ("engine.config.cache_config.num_gpu_blocks", "must_match", "forbidden"),
+        ("engine.config.speculative_config.model", "must_match", "forbidden"),
+        ("engine.config.model_config.model", "treatment", "allowed"),
+    ]
+
+
 def test_each_arms_own_server(tmp_path: Path) -> None:
     card = treated()
     for arm, replicas in (("baseline", 1), ("candidate", 2)):

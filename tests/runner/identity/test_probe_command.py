@@ -58,7 +58,19 @@ def test_no_such_server() -> None:
     port = free_port()
     message = benchcard("probe", "--port", port, code=2).stderr
     assert message == (
-        f"error: a listener on port {port}: not to be seen on this host; run it as the server's user, or as root\n"
+        f"error: a listener on port {port}: not to be seen on this host; run this as the server's user, or as root\n"
     )
+    pid = os.getpid()
+    message = benchcard("probe", "--pid", pid, "--port", port, code=2).stderr
+    assert message == f"error: process {pid}: neither it nor what it started is seen to listen on port {port}\n"
     message = benchcard("probe", code=2).stderr
     assert message == "error: which server? --port PORT (on which it listens), or --pid PID\n"
+
+
+def test_a_process_without_a_command_line() -> None:
+    """One that has ended and was not waited for; kernel threads have none either."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    message = benchcard("probe", "--pid", process.pid, code=2).stderr
+    process.wait()
+    assert message == (f"error: process {process.pid}: no command line is to be seen; wanted a server's process\n")
