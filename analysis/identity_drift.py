@@ -17,7 +17,7 @@ from .identity_rows import (
     measured_alike,
     of_arm,
 )
-from .leaves import Difference, differences, known, one_sided_library, text, value_of, volatile
+from .leaves import Difference, differences, known, one_sided_library, other_versions, text, value_of, volatile
 from .read import Bundle
 from .records import Record
 
@@ -53,16 +53,18 @@ def _drift(first: Record, now: Record, arm: str, cell: str | None, accepted: Ite
             why = str((after if known(before) else before or {}).get("why") or "not observed at first")
             yield of_arm(name, "drift", NOT_COMPARABLE, told[0], told[1], arm, cell, why)
             continue
-        for found in differences(name, value_of(name, before), value_of(name, after)):
-            word, why = _word(found, accepted)
+        both = value_of(name, before), value_of(name, after)
+        replaced = other_versions(differences(name, *both))
+        for found in differences(name, *both):
+            word, why = _word(found, accepted, replaced)
             yield of_arm(found.name, "drift", word, text(found.before), text(found.after), arm, cell, why)
 
 
-def _word(found: Difference, accepted: Iterable[str]) -> tuple[str, str]:
+def _word(found: Difference, accepted: Iterable[str], replaced: frozenset[str]) -> tuple[str, str]:
     by = accepted_by(found.name, accepted)
     if by is not None:
         return ALLOWED, by
-    if one_sided_library(found):
+    if one_sided_library(found) and found.name not in replaced:
         return NOT_COMPARABLE, ONE_LIBRARY
     if measured_alike(found):
         return ALLOWED, ALIKE_AS_MEASURED

@@ -175,7 +175,7 @@ class Page:
         for values in of_engine.values():
             for time, value in values.items():
                 together.setdefault(time, []).append(value)
-        found = {}
+        found: dict[str, Gauge] = {}
         for engine, values in {**of_engine, ALL: _combined(row, together)}.items():
             gauge = over_time({at: value for at, value in values.items() if _within(at, value, span)}, span)
             found |= {} if gauge is None else {engine: gauge}
