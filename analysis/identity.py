@@ -28,7 +28,6 @@ from .identity_rows import (
     measured_alike,
 )
 from .leaves import (
-    ABSENT,
     Difference,
     differences,
     known,
@@ -172,8 +171,8 @@ def _not_arrived(bundle: Bundle, both: Both) -> list[Record]:
 
 
 def _variables_not_arrived(bundle: Bundle, both: Both) -> list[Record]:
-    """Variables that the arms declare differently and that both servers' processes have alike. Of one that neither has a
-    script may have made something else."""
+    """Variables that the arms declare differently and that both servers' processes have alike. Of one that neither
+    has, a script may have made something else."""
     told = [(before, after) for name, before, after in both if name == "process.env"]
     if bundle.card["kind"] != "ab" or not told or not all(isinstance(env, dict) for env in told[0]):
         return []

@@ -18,7 +18,7 @@ from . import procfs
 from .digests import Digests
 from .environment import APART, recorded_argv, recorded_config, recorded_env, secret_values, shortened
 from .fields import Fields, all_unknown, observed, told, unknown, volatile
-from .packages import packages, site_folders, that_matter
+from .packages import packages, site_folders, sources, that_matter
 
 #: the facts of a process; all of them unknown where it cannot be looked at
 NAMES = (
@@ -63,7 +63,8 @@ def process_fields(tree: Tree, digests: Digests, named: Iterable[str] = ()) -> F
         why = f"process {pid} cannot be looked at: it is gone, or it belongs to another user"
         return {**all_unknown(NAMES, why), "engine.packages": unknown(why)}
     maps = set().union(*(procfs.mapped_files(each) for each in tree.all))
-    installed = packages(site_folders(pid, maps), digests)
+    folders = site_folders(pid, maps)
+    installed, source = packages(folders, digests), sources(folders, digests)
     env = environment(tree)
     secrets = secret_values(env)
     no_python = "the server's interpreter has no packages that could be found"
@@ -77,6 +78,7 @@ def process_fields(tree: Tree, digests: Digests, named: Iterable[str] = ()) -> F
         "process.env": told(recorded_env(env, named), "the kernel does not show it"),
         "process.packages": told(installed, no_python),
         "engine.packages": told(that_matter(installed), no_python),
+        **({"engine.source": observed(source)} if source else {}),
     }
 
 
