@@ -7,6 +7,7 @@ is what the kernel says of the process that answers: its command, its environmen
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +26,8 @@ NAMES = (
     *("process.pid", "process.started", "process.executable_sha256", "process.libraries", "process.argv"),
     *("process.files", "process.env", "process.packages"),
 )
+#: variables that name a file of settings (LMCACHE_CONFIG_FILE, VLLM_LOGGING_CONFIG_PATH, NCCL_TOPO_FILE)
+_NAMES_A_FILE = re.compile(r"^(?:VLLM|SGLANG|LMCACHE|NCCL|TORCH|UCX)\w*_(?:CONFIG|CONF|TOPO)(?:_FILE|_PATH)?$")
 
 
 @dataclass(frozen=True)
@@ -142,8 +145,8 @@ def _libraries(pid: int, maps: set[str], digests: Digests) -> dict[str, str | No
 
 def _named_files(tree: Tree, digests: Digests, secrets: Iterable[str]) -> dict[str, Any]:
     """The files that the commands name, from the launched one to the server: {as it is written: digest}, for scripts,
-    templates, configurations. Of a YAML or JSON configuration (--config FILE) its content stands there too, so that a
-    flag given in it has a name."""
+    templates, configurations; and those that variables of the server name: {the variable: digest}. Of a YAML or JSON
+    configuration (--config FILE) its content stands there too, so that a flag given in it has a name."""
     found: dict[str, Any] = {}
     for pid in tree.chain:
         before = ""
@@ -157,6 +160,9 @@ def _named_files(tree: Tree, digests: Digests, secrets: Iterable[str]) -> dict[s
                 if (option if equals else before) == "--config":
                     found[f"settings of {key}"] = _settings(path, secrets)
             before = part
+    for name, value in procfs.environment(tree.pid).items():
+        if _NAMES_A_FILE.search(name) and os.path.isabs(value) and _is_small(path := procfs.seen_by(tree.pid, value)):
+            found[name] = digests.of(path)
     return found
 
 

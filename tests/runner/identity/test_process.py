@@ -31,7 +31,7 @@ sys.stdin.read()
 worker.kill()
 """
 SCRIPT = """\
-export VLLM_WRAPPED=yes OMP_NUM_THREADS=2 HF_TOKEN=canary-4711-canary
+export VLLM_WRAPPED=yes OMP_NUM_THREADS=2 HF_TOKEN=canary-4711-canary LMCACHE_CONFIG_FILE={config}
 {python} {server} --config {config} --port {port}
 true
 """
@@ -85,6 +85,7 @@ def test_what_a_script_and_a_file_gave_the_server(wrapped: tuple[int, int], tmp_
         f"{tmp_path}/serve.sh": sha(tmp_path / "serve.sh"),
         f"{tmp_path}/server.py": sha(tmp_path / "server.py"),
         f"{tmp_path}/engine.yaml": sha(tmp_path / "engine.yaml"),
+        "LMCACHE_CONFIG_FILE": sha(tmp_path / "engine.yaml"),
         f"settings of {tmp_path}/engine.yaml": {"max-num-seqs": 16, "api-key": "[redacted]"},
     }
     assert value["process.executable_sha256"] == sha(Path(sys.executable).resolve())
