@@ -32,12 +32,14 @@ NAMES = (
 @dataclass(frozen=True)
 class Served:
     """What a command says is served: options of the model by name, as they are written last. `seen` turns a path of the
-    server's into one that can be opened here."""
+    server's into one that can be opened here. `since`: when the server was started (Unix time, s), where that may be
+    long ago: a file that changed later is not what it loaded."""
 
     model: str | None
     options: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     seen: Callable[[str], Path] = Path
+    since: float | None = None
 
 
 def options_of(argv: list[str]) -> tuple[str | None, dict[str, str]]:
@@ -98,7 +100,7 @@ def model_fields(served: Served, digests: Digests) -> Fields:
     tokenizer = (folder, "") if named is None else locate(named, served, revision)
     return {
         "model.path": observed(path),
-        "model.weights_sha256": _weights(folder, digests),
+        "model.weights_sha256": _as_loaded(_weights(folder, digests), folder, served.since),
         **_words(served, tokenizer, digests),
         "model.generation_config_sha256": _generation(served, folder, digests),
         "model.config_sha256": told(_one(folder / "config.json", digests), "the folder has no config.json"),
@@ -150,6 +152,17 @@ def _weights(folder: Path, digests: Digests) -> Field:
         if found:
             return observed(found)
     return unknown(f"no weights found below {shortened(str(folder))}")
+
+
+def _as_loaded(weights: Field, folder: Path, since: float | None) -> Field:
+    """The weights' digests, unless a file changed after the server was started (to the second)."""
+    if since is None or weights["source"] == "unknown":
+        return weights
+    where = folder.parent if folder.is_file() else folder
+    later = [name for name in weights["value"] if (where / name).stat().st_ctime > since + 1]
+    if not later:
+        return weights
+    return unknown(f"{', '.join(later)} changed after the server was started: what it loaded can no longer be read")
 
 
 def _files(folder: Path, patterns: tuple[str, ...], digests: Digests) -> dict[str, str]:

@@ -162,6 +162,21 @@ def test_adapters_are_part_of_what_is_served(folder: Path, tmp_path: Path) -> No
     assert gone["source"] == "unknown"
 
 
+def test_weights_that_changed_after_a_server_was_started_are_not_what_it_loaded(folder: Path, tmp_path: Path) -> None:
+    at = (folder / "model-2.safetensors").stat().st_ctime
+
+    def weights(since: float) -> Any:
+        return model_fields(Served(str(folder), since=since), Digests(tmp_path / "d.json"))["model.weights_sha256"]
+
+    assert weights(at + 60)["source"] == "observed"
+    assert weights(at - 60) == {
+        "value": None,
+        "source": "unknown",
+        "why": "model-1.safetensors, model-2.safetensors changed after the server was started: what it loaded can no "
+        "longer be read",
+    }
+
+
 def test_a_draft_model_and_a_single_file(folder: Path, tmp_path: Path) -> None:
     draft = tmp_path / "draft"
     draft.mkdir()
