@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ...schema.digest import digest_bytes, digest_json
@@ -17,6 +18,7 @@ from .fields import Field, Fields, all_unknown, observed, told, unknown
 
 #: files that hold weights, in the order in which an engine prefers them
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf")
+_FORMATS = {"pt": ("*.bin", "*.pt", "*.pth"), "npcache": ("*.bin", "*.pt", "*.pth"), "gguf": ("*.gguf",)}
 _TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.json", "vocab.txt", "merges.txt", "spiece.model", "tekken.json", "*.tiktoken"),
@@ -100,10 +102,10 @@ def model_fields(served: Served, digests: Digests) -> Fields:
     tokenizer = (folder, "") if named is None else locate(named, served, revision)
     return {
         "model.path": observed(path),
-        "model.weights_sha256": _as_loaded(_weights(folder, digests), folder, served.since),
+        "model.weights_sha256": _as_loaded(_weights(folder, digests, served.options), folder, served.since),
         **_words(served, tokenizer, digests),
         "model.generation_config_sha256": _generation(served, folder, digests),
-        "model.config_sha256": told(_one(folder / "config.json", digests), "the folder has no config.json"),
+        "model.config_sha256": _config(served, folder, digests),
         **_draft(served, digests),
         **_adapters(served, digests),
     }
@@ -144,10 +146,12 @@ def locate(name: str, served: Served, revision: str | None = None) -> tuple[Path
     return (folder, f"{name}@{commit}") if folder.is_dir() else None
 
 
-def _weights(folder: Path, digests: Digests) -> Field:
+def _weights(folder: Path, digests: Digests, options: Mapping[str, str] = MappingProxyType({})) -> Field:
+    """The files of the kind that the engine loads: the one that --load-format asks for, or the first that is there."""
+    asked = _FORMATS.get(options.get("load-format", ""), ())
     if folder.is_file():
         return observed({folder.name: digests.of(folder)})
-    for pattern in _WEIGHTS:
+    for pattern in (*asked, *_WEIGHTS):
         found = _files(folder, (pattern,), digests)
         if found:
             return observed(found)
@@ -203,6 +207,15 @@ def _generation(served: Served, folder: Path, digests: Digests) -> Field:
         return observed("none: --generation-config vllm")
     where = folder if given == "auto" else served.seen(given)
     return told(_one(where / "generation_config.json", digests), "the folder has no generation_config.json")
+
+
+def _config(served: Served, folder: Path, digests: Digests) -> Field:
+    """config.json: of the model, or of another folder (--hf-config-path)."""
+    named = served.options.get("hf-config-path")
+    where = (folder, "") if named is None else locate(named, served)
+    if where is None:
+        return unknown(f"{shortened(str(named))}: no such folder on this host, nor in its Hugging Face cache")
+    return told(_one(where[0] / "config.json", digests), "the folder has no config.json")
 
 
 def _draft(served: Served, digests: Digests) -> Fields:
