@@ -25,19 +25,21 @@ from .identity_rows import (
     in_order,
     undeclared,
 )
-from .leaves import Difference, differences, known, leaves, same, text, value_of, volatile
+from .leaves import Difference, differences, known, leaves, other_versions, same, text, value_of, volatile
 from .read import Bundle
 from .records import Record
 from .treatment import Treatment, resolved, treatment_of
 
+#: what stands for a variable's value that is not recorded
+_NOT_SHOWN = ("[redacted]", "[not recorded]")
 #: (field, the baseline's value, the candidate's)
 Both = list[tuple[str, Any, Any]]
 
 
 def gate(bundle: Bundle) -> Record:
     """verdict.json's `identity`: the rows; how many values were compared between the arms; how many fields an arm does
-    not tell; how many cells were looked at; the flags that both engines resolved alike though they are declared to
-    differ."""
+    not tell; how many cells were looked at; the flags and variables that are declared to differ and that both
+    engines have alike."""
     accepted = accepted_names(bundle.card)
     both, silent = _told_by_both(bundle), _not_told(bundle)
     rows = [
@@ -52,7 +54,7 @@ def gate(bundle: Bundle) -> Record:
         "compared": compared,
         "unknown": len(silent),
         "looks": len(bundle.cells_looked_at()),
-        "not_arrived": _not_arrived(bundle, both),
+        "not_arrived": [*_not_arrived(bundle, both), *_variables_not_arrived(bundle, both)],
     }
 
 
@@ -110,8 +112,9 @@ def _between_arms(bundle: Bundle, both: Both, silent: Sequence[str], accepted: S
         return
     treatment = treatment_of(bundle.card)
     for name, before, after in both:
+        replaced = other_versions(differences(name, before, after))
         for found in differences(name, before, after):
-            class_, word, why = _judge(found, treatment, accepted)
+            class_, word, why = _judge(found, treatment, accepted, replaced)
             yield Row(found.name, class_, word, None, text(found.before), text(found.after), None, None, why)
     for name in silent:
         told = [(found or {}).get(name) for found in fields]
@@ -121,7 +124,9 @@ def _between_arms(bundle: Bundle, both: Both, silent: Sequence[str], accepted: S
             yield Row(name, "must_match", NOT_COMPARABLE, None, seen[0], seen[1], None, None, why)
 
 
-def _judge(found: Difference, treatment: Treatment, accepted: Sequence[str]) -> tuple[str, str, str]:
+def _judge(
+    found: Difference, treatment: Treatment, accepted: Sequence[str], replaced: frozenset[str]
+) -> tuple[str, str, str]:
     """(class, word, why) of a difference between the arms. What is accepted as confounded is confounded, also where it
     is part of the treatment: that never makes a verdict friendlier."""
     by = accepted_by(found.name, accepted)
@@ -130,7 +135,7 @@ def _judge(found: Difference, treatment: Treatment, accepted: Sequence[str]) -> 
     why = treatment.why(found.name)
     if why is not None:
         return "treatment", ALLOWED, why
-    return "must_match", *undeclared(found, "neither declared nor accepted on the card")
+    return "must_match", *undeclared(found, replaced, "neither declared nor accepted on the card")
 
 
 def _not_arrived(bundle: Bundle, both: Both) -> list[Record]:
@@ -146,4 +151,20 @@ def _not_arrived(bundle: Bundle, both: Both) -> list[Record]:
         if told[0] and same(told[0], told[1]):
             name, value = next(iter(told[0].items()))
             rows.append({"flag": flag, "baseline": before, "candidate": after, "field": name, "resolved": text(value)})
+    return rows
+
+
+def _variables_not_arrived(bundle: Bundle, both: Both) -> list[Record]:
+    """Variables that the arms declare differently and that both servers' processes have alike. Of one that neither
+    has, a script may have made something else."""
+    told = [(before, after) for name, before, after in both if name == "process.env"]
+    if bundle.card["kind"] != "ab" or not told or not all(isinstance(env, dict) for env in told[0]):
+        return []
+    rows = []
+    for name, (before, after) in treatment_of(bundle.card).variables.items():
+        seen = [env.get(name) for env in told[0]]
+        # a secret is not recorded: that it was alike cannot be said
+        if seen[0] is not None and same(seen[0], seen[1]) and seen[0] not in _NOT_SHOWN:
+            field, value = f"process.env.{name}", text(seen[0])
+            rows.append({"flag": name, "baseline": before, "candidate": after, "field": field, "resolved": value})
     return rows

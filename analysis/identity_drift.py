@@ -14,7 +14,7 @@ from .identity_rows import (
     of_arm,
     undeclared,
 )
-from .leaves import differences, known, text, value_of, volatile
+from .leaves import differences, known, other_versions, text, value_of, volatile
 from .read import Bundle
 from .records import Record
 
@@ -52,7 +52,9 @@ def _drift(first: Record, now: Record, arm: str, cell: str | None, accepted: Ite
             why = str((after if known(before) else before or {}).get("why") or "not observed at first")
             yield of_arm(name, "drift", NOT_COMPARABLE, told[0], told[1], arm, cell, why)
             continue
-        for found in differences(name, value_of(name, before), value_of(name, after)):
+        both = value_of(name, before), value_of(name, after)
+        replaced = other_versions(differences(name, *both))
+        for found in differences(name, *both):
             by = accepted_by(found.name, accepted)
-            word, why = (ALLOWED, by) if by else undeclared(found, _ONE_SYSTEM)
+            word, why = (ALLOWED, by) if by else undeclared(found, replaced, _ONE_SYSTEM)
             yield of_arm(found.name, "drift", word, text(found.before), text(found.after), arm, cell, why)

@@ -67,9 +67,10 @@ def measured_alike(found: Difference) -> bool:
     return abs(before - after) <= MEASURED_WITHIN * max(abs(before), abs(after))
 
 
-def undeclared(found: Difference, forbidden: str) -> tuple[str, str]:
-    """(word, why) of a difference that is neither declared nor accepted; `forbidden` says why it may not be."""
-    if one_sided_library(found):
+def undeclared(found: Difference, replaced: frozenset[str], forbidden: str) -> tuple[str, str]:
+    """(word, why) of a difference that is neither declared nor accepted; `forbidden` says why it may not be. Libraries
+    of which the other side has another version are `replaced`."""
+    if one_sided_library(found) and found.name not in replaced:
         return NOT_COMPARABLE, ONE_LIBRARY
     if measured_alike(found):
         return ALLOWED, ALIKE_AS_MEASURED

@@ -7,7 +7,8 @@ flag by flag. Numbers are equal by value, and true is not 1.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -32,6 +33,8 @@ PASSING = (
 )  # fmt: skip
 #: libraries are loaded when they are first needed, so one that is not there yet says nothing
 LOADED_LATER = "process.libraries"
+#: a library by its stem: what stands before a build's digest (libgomp-a34b3233.so.1) and a version
+_LIBRARY = re.compile(rf"{re.escape(LOADED_LATER)}\.(lib[^/]+?)(?:-[0-9a-f]{{8}})?\.so(?:\.[\d.]+)?")
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,18 @@ def one_sided_library(found: Difference) -> bool:
     """A library that only one of two processes had loaded when it was looked at, or whose file could not be read."""
     silent = any(value is ABSENT or value is None for value in (found.before, found.after))
     return silent and found.name.startswith(f"{LOADED_LATER}.")
+
+
+def other_versions(found: Iterable[Difference]) -> frozenset[str]:
+    """The names of one-sided libraries of which the other side has another version: libx.so.1.2 here, libx.so.1.3
+    there. Neither was merely loaded later."""
+    by_stem: dict[str, list[Difference]] = {}
+    for one in found:
+        match = _LIBRARY.fullmatch(one.name) if one_sided_library(one) else None
+        if match is not None and None not in (one.before, one.after):
+            by_stem.setdefault(match[1], []).append(one)
+    sides = ((stem, {one.before is ABSENT for one in of}) for stem, of in by_stem.items())
+    return frozenset(one.name for stem, absent in sides if len(absent) > 1 for one in by_stem[stem])
 
 
 def text(value: Any) -> str:

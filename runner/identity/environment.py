@@ -20,6 +20,8 @@ from ..secrets import MASK, known_keys, mask_values, names_a_secret
 APART = " | "
 #: in place of a value that is not on the list
 NOT_RECORDED = "[not recorded]"
+#: the values that are not recorded, by name, in the order in which the run saw them: in memory alone
+_UNSHOWN: dict[str, list[str]] = {}
 
 #: names whose values say how a server runs: engines, accelerators, threads, memory, libraries, Python
 _RECORDED = (
@@ -57,8 +59,23 @@ def recorded_env(env: Mapping[str, str], named: Iterable[str] = ()) -> dict[str,
         elif name in named or any(fnmatch.fnmatchcase(name, pattern) for pattern in _RECORDED):
             found[name] = shortened(mask_values(env[name], secrets))
         else:
-            found[name] = NOT_RECORDED
+            found[name] = _unshown(name, env[name])
     return found
+
+
+def _unshown(name: str, value: str) -> str:
+    """What stands for a value that is not recorded: which of the values of this name it is that the run has seen, so
+    that two servers of which it differs are seen to differ. A digest could be guessed."""
+    seen = _UNSHOWN.setdefault(name, [])
+    if value not in seen:
+        seen.append(value)
+    number = seen.index(value) + 1
+    return NOT_RECORDED if number == 1 else f"{NOT_RECORDED[:-1]}: value {number}]"
+
+
+def forget_unshown() -> None:
+    """A new run: the values that are not recorded are numbered anew."""
+    _UNSHOWN.clear()
 
 
 def secret_values(env: Mapping[str, str]) -> frozenset[str]:

@@ -14,7 +14,7 @@ from .environment import secret_values
 from .fields import Fields, told
 from .local import local_fields
 from .neighbours import Neighbours
-from .process import Tree, environment, find
+from .process import Tree, environment, find, started
 
 #: version of the document
 PROBE_VERSION = 1
@@ -24,7 +24,9 @@ def probe_document(pid: int | None, port: int | None, model: str | None = None) 
     """{"probe_version", "observed", "node", "fields"}. Raises InputError where there is no such server, or several."""
     tree = _tree(pid, port)
     digests = Digests()
-    fields = local_fields(tree, digests, model=model)
+    begun = started(tree.pid)
+    since = None if begun is None else datetime.fromisoformat(begun).timestamp()
+    fields = local_fields(tree, digests, model=model, since=since)
     digests.keep()
     fields |= _over_http(tree, port)
     packages = fields["process.packages"]

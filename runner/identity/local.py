@@ -15,12 +15,15 @@ from .model import model_fields, options_of, with_file
 from .process import Tree, environment, process_fields
 
 
-def local_fields(tree: Tree, digests: Digests, named: Iterable[str] = (), model: str | None = None) -> Fields:
+def local_fields(
+    tree: Tree, digests: Digests, named: Iterable[str] = (), model: str | None = None, since: float | None = None
+) -> Fields:
     """The facts about a server's processes on this host. `named`: variables of the environment that the card names;
-    `model`: where the weights are if the server's command does not say."""
+    `model`: where the weights are if the server's command does not say; `since`: when the server was started, if that
+    may be long ago."""
     env = environment(tree)
     what = with_file(*options_of(procfs.command_line(tree.pid)), lambda path: procfs.seen_by(tree.pid, path))
-    what = replace(what, model=what.model or model, env=env)
+    what = replace(what, model=what.model or model, env=env, since=since)
     return {
         **process_fields(tree, digests, named),
         **model_fields(what, digests),

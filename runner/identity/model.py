@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ...schema.digest import digest_bytes, digest_json
@@ -17,6 +18,7 @@ from .fields import Field, Fields, all_unknown, observed, told, unknown
 
 #: files that hold weights, in the order in which an engine prefers them
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf")
+_FORMATS = {"pt": ("*.bin", "*.pt", "*.pth"), "npcache": ("*.bin", "*.pt", "*.pth"), "gguf": ("*.gguf",)}
 _TOKENIZER = (
     *("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.json", "vocab.txt", "merges.txt", "spiece.model", "tekken.json", "*.tiktoken"),
@@ -32,12 +34,14 @@ NAMES = (
 @dataclass(frozen=True)
 class Served:
     """What a command says is served: options of the model by name, as they are written last. `seen` turns a path of the
-    server's into one that can be opened here."""
+    server's into one that can be opened here. `since`: when the server was started (Unix time, s), where that may be
+    long ago: a file that changed later is not what it loaded."""
 
     model: str | None
     options: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     seen: Callable[[str], Path] = Path
+    since: float | None = None
 
 
 def options_of(argv: list[str]) -> tuple[str | None, dict[str, str]]:
@@ -98,10 +102,10 @@ def model_fields(served: Served, digests: Digests) -> Fields:
     tokenizer = (folder, "") if named is None else locate(named, served, revision)
     return {
         "model.path": observed(path),
-        "model.weights_sha256": _weights(folder, digests),
+        "model.weights_sha256": _as_loaded(_weights(folder, digests, served.options), folder, served.since),
         **_words(served, tokenizer, digests),
         "model.generation_config_sha256": _generation(served, folder, digests),
-        "model.config_sha256": told(_one(folder / "config.json", digests), "the folder has no config.json"),
+        "model.config_sha256": _config(served, folder, digests),
         **_draft(served, digests),
         **_adapters(served, digests),
     }
@@ -142,14 +146,27 @@ def locate(name: str, served: Served, revision: str | None = None) -> tuple[Path
     return (folder, f"{name}@{commit}") if folder.is_dir() else None
 
 
-def _weights(folder: Path, digests: Digests) -> Field:
+def _weights(folder: Path, digests: Digests, options: Mapping[str, str] = MappingProxyType({})) -> Field:
+    """The files of the kind that the engine loads: the one that --load-format asks for, or the first that is there."""
+    asked = _FORMATS.get(options.get("load-format", ""), ())
     if folder.is_file():
         return observed({folder.name: digests.of(folder)})
-    for pattern in _WEIGHTS:
+    for pattern in (*asked, *_WEIGHTS):
         found = _files(folder, (pattern,), digests)
         if found:
             return observed(found)
     return unknown(f"no weights found below {shortened(str(folder))}")
+
+
+def _as_loaded(weights: Field, folder: Path, since: float | None) -> Field:
+    """The weights' digests, unless a file changed after the server was started (to the second)."""
+    if since is None or weights["source"] == "unknown":
+        return weights
+    where = folder.parent if folder.is_file() else folder
+    later = [name for name in weights["value"] if (where / name).stat().st_ctime > since + 1]
+    if not later:
+        return weights
+    return unknown(f"{', '.join(later)} changed after the server was started: what it loaded can no longer be read")
 
 
 def _files(folder: Path, patterns: tuple[str, ...], digests: Digests) -> dict[str, str]:
@@ -190,6 +207,15 @@ def _generation(served: Served, folder: Path, digests: Digests) -> Field:
         return observed("none: --generation-config vllm")
     where = folder if given == "auto" else served.seen(given)
     return told(_one(where / "generation_config.json", digests), "the folder has no generation_config.json")
+
+
+def _config(served: Served, folder: Path, digests: Digests) -> Field:
+    """config.json: of the model, or of another folder (--hf-config-path)."""
+    named = served.options.get("hf-config-path")
+    where = (folder, "") if named is None else locate(named, served)
+    if where is None:
+        return unknown(f"{shortened(str(named))}: no such folder on this host, nor in its Hugging Face cache")
+    return told(_one(where[0] / "config.json", digests), "the folder has no config.json")
 
 
 def _draft(served: Served, digests: Digests) -> Fields:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import re
@@ -17,6 +19,8 @@ ENGINE_PACKAGES = re.compile(
     r"|flashinfer.*|nvidia[-_].*|numpy|ray|safetensors|compressed[-_]tensors|xgrammar|outlines.*|llguidance|lmcache|uvloop"
     r"|fastapi|uvicorn|prometheus[-_]client|pydantic|intel[-_].*|deepspeed|bitsandbytes|tensorrt.*"
 )
+#: engines whose own source is digested
+_ENGINES = ("vllm", "sglang")
 
 
 def site_folders(pid: int, maps: set[str]) -> list[Path]:
@@ -109,6 +113,33 @@ def _origin(file: Path) -> dict[str, Any]:
     folder = Path(str(origin.get("url", "")).removeprefix("file://"))
     commit = commit or checked_out(folder)
     return {"editable": True, **({"commit": commit} if commit else {})}
+
+
+def sources(folders: list[Path], digests: Digests) -> dict[str, str]:
+    """{"vllm.v1": digest} of an engine's own Python files as they are, by part of its package: a file that was edited
+    after it was installed, or in an editable folder, is another in no RECORD and no commit. Each digest is of the lines
+    `PATH DIGEST` of the part's files, in the order of their paths."""
+    found: dict[str, Any] = {}
+    for package in _ENGINES:
+        places = (place / package for place in (*folders, *_editable(folders, package)))
+        root = next((place for place in places if (place / "__init__.py").is_file()), None)
+        for file in sorted(root.rglob("*.py")) if root is not None else ():
+            path = file.relative_to(root)  # type: ignore[arg-type]
+            part = f"{package}.{path.parts[0]}" if len(path.parts) > 1 else package
+            with contextlib.suppress(OSError):  # gone since, or not ours to read
+                found.setdefault(part, hashlib.sha256()).update(f"{path.as_posix()} {digests.of(file)}\n".encode())
+    return {part: f"sha256:{digest.hexdigest()}" for part, digest in found.items()}
+
+
+def _editable(folders: list[Path], package: str) -> list[Path]:
+    """The folders that a package was installed from, where it is an editable install."""
+    found = []
+    for info in (info for folder in folders for info in sorted(folder.glob(f"{package}*.dist-info"))):
+        if _origin(info / "direct_url.json").get("editable"):
+            url = json.loads((info / "direct_url.json").read_bytes())["url"]
+            root = Path(str(url).removeprefix("file://"))
+            found += [root, root / "src", root / "python"]
+    return found
 
 
 def checked_out(folder: Path) -> str | None:

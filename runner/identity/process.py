@@ -7,6 +7,7 @@ is what the kernel says of the process that answers: its command, its environmen
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,13 +19,15 @@ from . import procfs
 from .digests import Digests
 from .environment import APART, recorded_argv, recorded_config, recorded_env, secret_values, shortened
 from .fields import Fields, all_unknown, observed, told, unknown, volatile
-from .packages import packages, site_folders, that_matter
+from .packages import packages, site_folders, sources, that_matter
 
 #: the facts of a process; all of them unknown where it cannot be looked at
 NAMES = (
     *("process.pid", "process.started", "process.executable_sha256", "process.libraries", "process.argv"),
     *("process.files", "process.env", "process.packages"),
 )
+#: variables that name a file of settings (LMCACHE_CONFIG_FILE, VLLM_LOGGING_CONFIG_PATH, NCCL_TOPO_FILE)
+_NAMES_A_FILE = re.compile(r"^(?:VLLM|SGLANG|LMCACHE|NCCL|TORCH|UCX)\w*_(?:CONFIG|CONF|TOPO)(?:_FILE|_PATH)?$")
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ def process_fields(tree: Tree, digests: Digests, named: Iterable[str] = ()) -> F
         why = f"process {pid} cannot be looked at: it is gone, or it belongs to another user"
         return {**all_unknown(NAMES, why), "engine.packages": unknown(why)}
     maps = set().union(*(procfs.mapped_files(each) for each in tree.all))
-    installed = packages(site_folders(pid, maps), digests)
+    folders = site_folders(pid, maps)
+    installed, source = packages(folders, digests), sources(folders, digests)
     env = environment(tree)
     secrets = secret_values(env)
     no_python = "the server's interpreter has no packages that could be found"
@@ -77,6 +81,7 @@ def process_fields(tree: Tree, digests: Digests, named: Iterable[str] = ()) -> F
         "process.env": told(recorded_env(env, named), "the kernel does not show it"),
         "process.packages": told(installed, no_python),
         "engine.packages": told(that_matter(installed), no_python),
+        **({"engine.source": observed(source)} if source else {}),
     }
 
 
@@ -140,8 +145,8 @@ def _libraries(pid: int, maps: set[str], digests: Digests) -> dict[str, str | No
 
 def _named_files(tree: Tree, digests: Digests, secrets: Iterable[str]) -> dict[str, Any]:
     """The files that the commands name, from the launched one to the server: {as it is written: digest}, for scripts,
-    templates, configurations. Of a YAML or JSON configuration (--config FILE) its content stands there too, so that a
-    flag given in it has a name."""
+    templates, configurations; and those that variables of the server name: {the variable: digest}. Of a YAML or JSON
+    configuration (--config FILE) its content stands there too, so that a flag given in it has a name."""
     found: dict[str, Any] = {}
     for pid in tree.chain:
         before = ""
@@ -155,6 +160,9 @@ def _named_files(tree: Tree, digests: Digests, secrets: Iterable[str]) -> dict[s
                 if (option if equals else before) == "--config":
                     found[f"settings of {key}"] = _settings(path, secrets)
             before = part
+    for name, value in procfs.environment(tree.pid).items():
+        if _NAMES_A_FILE.search(name) and os.path.isabs(value) and _is_small(path := procfs.seen_by(tree.pid, value)):
+            found[name] = digests.of(path)
     return found
 
 

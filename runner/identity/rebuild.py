@@ -98,7 +98,7 @@ def _environment(env: Any) -> dict[str, Any]:
     for name, value in sorted((env or {}).items()):
         if MASK in str(value):
             out["secret"].append(name)
-        elif value == NOT_RECORDED:
+        elif str(value).startswith(NOT_RECORDED[:-1]):
             out["not_recorded"].append(name)
         elif _APART in str(value):
             out["by_process"][name] = str(value).split(_APART)

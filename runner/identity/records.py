@@ -15,6 +15,7 @@ from ..files import read_json, write_json
 from ..plan.blocks import Cell
 from ..secrets import redactor
 from .digests import Digests
+from .environment import forget_unshown
 from .fields import IDENTITY_VERSION, Fields, changed, gone
 from .neighbours import Neighbours
 from .observe import Server, identify, look_again, neighbour_fields
@@ -35,6 +36,7 @@ class Records:
         self._neighbours = Neighbours()
         self._known: dict[str, Fields] = {}
         self._tokenizer: dict[str, Fields] = {}
+        forget_unshown()
 
     def started(self, running: Running, probe: Probe, tokenizer: Fields) -> None:
         """A server came up: the whole look, and identity/<arm>.json if it is the arm's first. Raises

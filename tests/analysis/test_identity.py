@@ -259,6 +259,28 @@ def test_libraries_are_loaded_when_they_are_needed(tmp_path: Path) -> None:
     ]
 
 
+def test_another_version_of_a_library_is_not_one_that_is_loaded_later(tmp_path: Path) -> None:
+    """The version, or the build's digest, stands in the name: each side has one that the other lacks."""
+    common = {"libc.so.6": "sha256:1"}
+    before = server() | {
+        "process.libraries": observed(
+            {**common, "libgomp-a34b3233.so.1": "sha256:2", "libx.so.1.2": "sha256:3", "_C.so": "sha256:4"}
+        )
+    }
+    after = server() | {
+        "process.libraries": observed({**common, "libgomp-24e2ab19.so.1.0.0": "sha256:5", "a/_C.so": "sha256:6"})
+    }
+    word = {True: "forbidden", False: "not comparable"}
+    expected = {
+        name: word["gomp" in name]
+        for name in ("_C.so", "a/_C.so", "libgomp-24e2ab19.so.1.0.0", "libgomp-a34b3233.so.1", "libx.so.1.2")
+    }
+    found = rows(bundle(tmp_path, before, after))
+    assert {name.removeprefix("process.libraries."): word for name, _, word in found} == expected
+    drifted = bundle(tmp_path / "drift", before, before, cells={"b02-baseline-l1": after})
+    assert {name.removeprefix("process.libraries."): word for name, _, word in rows(drifted)} == expected
+
+
 def test_the_memory_that_an_engine_finds_free(tmp_path: Path) -> None:
     """Within 1% two starts are alike; beyond it, a declared flag that takes memory explains it, another does not."""
     name = "engine.config.cache_config.num_gpu_blocks"
@@ -414,6 +436,30 @@ def test_a_treatment_that_did_not_arrive(tmp_path: Path) -> None:
     ]  # fmt: skip
     # an engine that does not tell what it made of a flag says nothing against it
     assert gate(bundle(tmp_path, server(), server(), treated(seed=(None, 1))))["not_arrived"] == []
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "resolved"),
+    [
+        ("2", "2", "2"),            # a script set it again
+        (None, None, None),         # or made something else of it
+        ("2", "4", None),
+        (None, "4", None),
+        ("[redacted]", "[redacted]", None),
+    ],
+)  # fmt: skip
+def test_a_variable_that_did_not_arrive(
+    tmp_path: Path, baseline: str | None, candidate: str | None, resolved: str | None
+) -> None:
+    arms = []
+    for value in (baseline, candidate):
+        env = {} if value is None else {"VLLM_CPU_KVCACHE_SPACE": value}
+        arms.append(server() | {"process.env": observed({"HOME": "~", **env})})
+    found = gate(bundle(tmp_path, *arms, treated(env={"VLLM_CPU_KVCACHE_SPACE": (None, 4)})))
+    assert found["not_arrived"] == ([] if resolved is None else [
+        {"flag": "VLLM_CPU_KVCACHE_SPACE", "baseline": None, "candidate": "4",
+         "field": "process.env.VLLM_CPU_KVCACHE_SPACE", "resolved": resolved},
+    ])  # fmt: skip
 
 
 def test_a_baseline_has_drift_and_expectations_alone(tmp_path: Path) -> None:

@@ -6,12 +6,23 @@ import json
 from pathlib import Path
 
 import pytest
-from benchcard.runner.identity.environment import recorded_argv, recorded_config, recorded_env, shortened
+from benchcard.runner.identity.environment import (
+    forget_unshown,
+    recorded_argv,
+    recorded_config,
+    recorded_env,
+    shortened,
+)
 from benchcard.runner.secrets import known_keys, names_a_secret, read_key
 from hypothesis import given
 from hypothesis import strategies as st
 
 CANARY = "canary-8f3a61"
+
+
+@pytest.fixture(autouse=True)
+def _new_run() -> None:
+    forget_unshown()
 
 
 def test_values_of_names_on_the_list_alone() -> None:
@@ -25,6 +36,16 @@ def test_values_of_names_on_the_list_alone() -> None:
         "MALLOC_ARENA_MAX": "1", "MY_OWN": "3", "OMP_NUM_THREADS": "8", "PATH": "[not recorded]",
         "TOKENIZERS_PARALLELISM": "false", "VLLM_ATTENTION_BACKEND": "FLASH_ATTN",
     }  # fmt: skip
+
+
+def test_two_values_that_are_not_recorded_are_told_apart() -> None:
+    """Two servers with another value of a variable that nobody knows are not alike; what it is, nobody reads."""
+    found = [recorded_env({"DG_JIT": value, "OTHER": "x"}) for value in ("1", CANARY, "1", CANARY)]
+    first = {"DG_JIT": "[not recorded]", "OTHER": "[not recorded]"}
+    second = {**first, "DG_JIT": "[not recorded: value 2]"}
+    assert found == [first, second, first, second]
+    forget_unshown()
+    assert recorded_env({"DG_JIT": CANARY}) == {"DG_JIT": "[not recorded]"}
 
 
 def test_secrets_are_masked_by_name_and_by_value() -> None:

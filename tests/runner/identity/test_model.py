@@ -162,6 +162,31 @@ def test_adapters_are_part_of_what_is_served(folder: Path, tmp_path: Path) -> No
     assert gone["source"] == "unknown"
 
 
+def test_the_format_and_the_configuration_that_the_command_asks_for(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.json").write_text("other")
+    found = fields(tmp_path, str(folder), load_format="pt", hf_config_path=str(other))
+    assert found["model.weights_sha256"]["value"] == {"pytorch_model.bin": sha("pytorch_model.bin")}
+    assert found["model.config_sha256"]["value"] == sha("other")
+    assert fields(tmp_path, str(folder), hf_config_path="/no/such")["model.config_sha256"]["source"] == "unknown"
+
+
+def test_weights_that_changed_after_a_server_was_started_are_not_what_it_loaded(folder: Path, tmp_path: Path) -> None:
+    at = (folder / "model-2.safetensors").stat().st_ctime
+
+    def weights(since: float) -> Any:
+        return model_fields(Served(str(folder), since=since), Digests(tmp_path / "d.json"))["model.weights_sha256"]
+
+    assert weights(at + 60)["source"] == "observed"
+    assert weights(at - 60) == {
+        "value": None,
+        "source": "unknown",
+        "why": "model-1.safetensors, model-2.safetensors changed after the server was started: what it loaded can no "
+        "longer be read",
+    }
+
+
 def test_a_draft_model_and_a_single_file(folder: Path, tmp_path: Path) -> None:
     draft = tmp_path / "draft"
     draft.mkdir()

@@ -16,7 +16,7 @@ import pytest
 from benchcard.runner.engines.process import free_port
 from benchcard.runner.identity import procfs
 from benchcard.runner.identity.digests import Digests
-from benchcard.runner.identity.packages import checked_out, packages, site_folders
+from benchcard.runner.identity.packages import checked_out, packages, site_folders, sources
 from benchcard.runner.identity.process import Tree, environment, find, process_fields
 
 #: listens, starts a worker with a variable of its own, and says when it is ready
@@ -31,7 +31,7 @@ sys.stdin.read()
 worker.kill()
 """
 SCRIPT = """\
-export VLLM_WRAPPED=yes OMP_NUM_THREADS=2 HF_TOKEN=canary-4711-canary
+export VLLM_WRAPPED=yes OMP_NUM_THREADS=2 HF_TOKEN=canary-4711-canary LMCACHE_CONFIG_FILE={config}
 {python} {server} --config {config} --port {port}
 true
 """
@@ -85,6 +85,7 @@ def test_what_a_script_and_a_file_gave_the_server(wrapped: tuple[int, int], tmp_
         f"{tmp_path}/serve.sh": sha(tmp_path / "serve.sh"),
         f"{tmp_path}/server.py": sha(tmp_path / "server.py"),
         f"{tmp_path}/engine.yaml": sha(tmp_path / "engine.yaml"),
+        "LMCACHE_CONFIG_FILE": sha(tmp_path / "engine.yaml"),
         f"settings of {tmp_path}/engine.yaml": {"max-num-seqs": 16, "api-key": "[redacted]"},
     }
     assert value["process.executable_sha256"] == sha(Path(sys.executable).resolve())
@@ -165,6 +166,29 @@ def test_packages_as_an_import_would_find_them(tmp_path: Path) -> None:
     (repository / ".git/HEAD").write_text("beef\n")
     assert checked_out(repository) == "beef"
     assert checked_out(tmp_path) is None
+
+
+def test_an_engine_that_was_edited_after_it_was_installed(tmp_path: Path) -> None:
+    """No RECORD tells of it: the part of the package is named. In an editable folder likewise."""
+    site, digests = tmp_path / "site-packages", Digests(tmp_path / "digests.json")
+    for name in ("vllm/__init__.py", "vllm/v1/core/sched.py", "vllm/v1/a.py", "vllm/config/b.py", "vllm/v1/notes.txt"):
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(name)
+    before = sources([site], digests)
+    files = [site / "vllm" / name for name in ("v1/a.py", "v1/core/sched.py")]
+    lines = "".join(f"{file.relative_to(site / 'vllm')} {sha(file)}\n" for file in files)
+    assert before["vllm.v1"] == "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
+    assert set(before) == {"vllm", "vllm.v1", "vllm.config"}
+    (site / "vllm/v1/core/sched.py").write_text("another")
+    (site / "vllm/v1/notes.txt").write_text("another")
+    after = sources([site], digests)
+    assert [part for part in before if before[part] != after[part]] == ["vllm.v1"]
+    other = tmp_path / "other"
+    (other / "vllm-1.dist-info").mkdir(parents=True)
+    origin = {"url": f"file://{site}", "dir_info": {"editable": True}}
+    (other / "vllm-1.dist-info/direct_url.json").write_text(json.dumps(origin))
+    assert sources([other], digests) == after
+    assert sources([tmp_path], digests) == {}
 
 
 def test_folders_that_a_pth_file_or_the_system_adds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
