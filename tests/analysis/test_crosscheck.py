@@ -201,7 +201,7 @@ def test_a_try_that_was_repeated_counts_at_the_server() -> None:
 
 
 def test_a_try_that_was_repeated_is_as_long_as_its_own_request() -> None:
-    """One of ten prompts has 5,000 tokens and was sent twice: the server may have counted 900 + 2 × 5,000. Another asked
+    """One of ten prompts has 5,000 tokens and was sent twice: the server may count 900 + 2 × 5,000. Another asked
     for 1,000 tokens and was sent once: the server has no reason to have made 1,000 more."""
     events = attempts()
     events[0] |= {"asked_input_tokens": 5000, "input_tokens": 5000, "tries": 2}
