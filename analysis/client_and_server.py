@@ -72,7 +72,7 @@ _REQUESTS = (
 )
 _PROMPT = (
     "client: from the prompts of replies that began to those of all that were sent; server: prompts that it prefilled, "
-    "counted at their first token"
+    "with what a cache held of them, counted at their first token"
 )
 _OUTPUT = "client: from the tokens that came to those that were asked for, of replies that were cut off"
 _TTFT = (

@@ -23,7 +23,8 @@ def judge_evidence(
     """The card's evidence rows with what was observed and the word holds, fails or unknown.
 
     With a zero denominator the ratio is undefined, but what it stands for is known not to have happened: `at_most`
-    holds and `at_least` fails.
+    holds and `at_least` fails. If the numerator is not zero, too (preemptions, and no request finished), it did
+    happen, how often is not known.
     """
     claimed, rows = set(at), list(rows)
     arms = {row["arm"] for row in rows}
@@ -44,6 +45,8 @@ def judge_evidence(
         observed = None
         if reason is not None:
             word = "unknown"
+        elif denominator == 0 and numerator > 0:
+            word, reason = "unknown", f"{metric.none}, yet {numerator:g} were counted that are divided by it"
         elif denominator == 0:
             word, reason = "fails" if at_least else "holds", metric.none
         else:

@@ -54,8 +54,9 @@ def sent_of(events: pl.DataFrame) -> Sent | None:
     whole = (pl.col("last_token") - pl.col("sent")) / NS_PER_S
     lasted = (pl.col("end") - pl.col("sent")) / NS_PER_S
     rest = pl.max_horizontal(pl.col("asked") - pl.col("got"), 0)
+    more = pl.max_horizontal(pl.col("tries").fill_null(1), 1).cast(pl.Int64) - 1
     known = {
-        "tries": pl.max_horizontal(pl.col("tries").fill_null(1), 1).sum(),
+        "again": more.sum(),
         "ok": ok.sum(),
         "longest_cut": lasted.filter(~ok).max().fill_null(0.0),
         "prompt_least": pl.col("prompt").filter(began).sum(),
@@ -64,7 +65,8 @@ def sent_of(events: pl.DataFrame) -> Sent | None:
         "output_unknown": (ok & ~pl.col("output_told")).sum(),
         "got": pl.col("got").sum(),
         "rest": rest.filter(~ok).sum(),
-        "asked_most": pl.col("asked").max(),
+        "prompt_again": (pl.col("prompt") * more).sum(),
+        "asked_again": (pl.col("asked") * more).sum(),
         "gaps": ((pl.col("last_token") - pl.col("first_token")) / NS_PER_S).sum(),
         "steps": (pl.col("chunks") - 1).filter(began).sum(),
         "sojourn": lasted.sum(),
@@ -72,15 +74,16 @@ def sent_of(events: pl.DataFrame) -> Sent | None:
         "streamed": pl.col("streamed").fill_null(True).filter(began).all(),
     }
     found = rows.select(**known).row(0, named=True)
-    again = int(found["tries"]) - rows.height
-    mean_prompt, longest = found["prompt_most"] // rows.height, int(found["asked_most"] or 0)
+    again = int(found["again"])
     return Sent(
-        tries=int(found["tries"]),
+        tries=rows.height + again,
         ok=int(found["ok"]),
         cut=rows.height - int(found["ok"]) + again,
         longest_cut=float(found["longest_cut"]),
-        prompt=None if found["prompt_unknown"] else (found["prompt_least"], found["prompt_most"] + again * mean_prompt),
-        output=None if found["output_unknown"] else (found["got"], found["got"] + found["rest"] + again * longest),
+        prompt=None
+        if found["prompt_unknown"]
+        else (found["prompt_least"], found["prompt_most"] + found["prompt_again"]),
+        output=None if found["output_unknown"] else (found["got"], found["got"] + found["rest"] + found["asked_again"]),
         firsts=rows.filter(began).select(first=first)["first"].to_list(),
         wholes=rows.filter(ok).select(whole=whole)["whole"].to_list(),
         gaps=float(found["gaps"]),

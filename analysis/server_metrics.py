@@ -91,7 +91,10 @@ _NO_REQUEST = "no request was finished"
 
 SERVER_METRICS: dict[str, ServerMetric] = {
     "server.requests": _metric("req/s", "requests finished, for whatever reason", _rate("finished"), "finished"),
-    "server.prompt_tokens": _metric("tokens/s", "prompt tokens prefilled", _rate("prompt_tokens"), "prompt_tokens"),
+    "server.prompt_tokens": _metric(
+        "tokens/s", "prompt tokens of requests that were prefilled, cached ones too", _rate("prompt_tokens"),
+        "prompt_tokens",
+    ),
     "server.generation_tokens": _metric(
         "tokens/s", "output tokens made", _rate("generation_tokens"), "generation_tokens"
     ),

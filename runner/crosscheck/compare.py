@@ -64,6 +64,8 @@ def compared(ours: dict[str, Row], theirs: Row, counted: Sequence[int] | None, s
         if found is None:
             continue
         told = _number(theirs.get(key))
+        if told == 0 and factor != 1.0:
+            told = None  # vllm bench writes a time of 0 where it has none: no reply, or none of two tokens
         value, other = found["value"], None if told is None else told * factor
         run = summary.get(name) or {}
         rows.append(
@@ -95,10 +97,12 @@ def failures(ours: dict[str, int], theirs: Row) -> Row:
 
 def same_requests(theirs: Row, counted: Sequence[int]) -> dict[str, float | None]:
     """Means and percentiles (the smallest value with at least so many at or below it) of vllm bench's own times, over
-    the requests of those indices that did not fail; its definitions of the times stay."""
+    the requests of those indices that did not fail; its definitions of the times stay. One without a TTFT failed, too
+    (the error of an HTTP status without a reason phrase is an empty text)."""
     ttfts, gaps = theirs.get("ttfts") or [], theirs.get("itls") or []
     lengths, errors = theirs.get("output_lens") or [], theirs.get("errors") or []
-    known = [i for i in counted if i < min(len(ttfts), len(gaps)) and not (i < len(errors) and errors[i])]
+    told = [i for i in counted if i < min(len(ttfts), len(gaps)) and ttfts[i] > 0]
+    known = [i for i in told if not (i < len(errors) and errors[i])]
     e2e = {i: ttfts[i] + sum(gaps[i]) for i in known}
     tokens = {i: lengths[i] for i in known if i < len(lengths) and lengths[i] > 1}
     times: dict[str, list[float]] = {

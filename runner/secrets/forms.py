@@ -9,6 +9,9 @@ from urllib.parse import quote, quote_plus
 
 #: a piece of base64 shorter than this may be found in anything
 _BASE64_PIECE = 8
+#: what escapers of JSON (.NET) and HTML (Mustache) write besides what Python's do
+_JSON_OF_NET = str.maketrans({c: f"\\u{ord(c):04x}" for c in "+&<>'`"})
+_MUSTACHE = str.maketrans({"/": "&#x2F;", "`": "&#x60;", "=": "&#x3D;"})
 
 
 def folded_forms(secret: str) -> set[bytes]:
@@ -19,6 +22,8 @@ def folded_forms(secret: str) -> set[bytes]:
         secret, secret.lower(), secret.upper(),
         quote(secret, safe=""), quote(secret), quote_plus(secret), "".join(f"%{byte:02x}" for byte in raw),
         text, json.dumps(secret, ensure_ascii=False)[1:-1], text.replace("/", "\\/"), json.dumps(text)[1:-1],
+        quote(quote(secret, safe=""), safe=""), quote(quote(secret)), text.translate(_JSON_OF_NET),
+        "".join(c if c.isalnum() else f"\\u{ord(c):04x}" for c in secret), html.escape(secret).translate(_MUSTACHE),
         html.escape(secret), html.escape(secret).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"),
         repr(secret)[1:-1], repr(raw)[2:-1], raw.hex(),
     }  # fmt: skip

@@ -200,6 +200,19 @@ def test_a_try_that_was_repeated_counts_at_the_server() -> None:
     assert rows["output_tokens"].word == "agree"
 
 
+def test_a_try_that_was_repeated_is_as_long_as_its_own_request() -> None:
+    """One of ten prompts has 5,000 tokens and was sent twice: the server may count 900 + 2 × 5,000. Another asked
+    for 1,000 tokens and was sent once: the server has no reason to have made 1,000 more."""
+    events = attempts()
+    events[0] |= {"asked_input_tokens": 5000, "input_tokens": 5000, "tries": 2}
+    events[1] |= {"asked_output_tokens": 1000}
+    once = found(events, server(prompt=10_900, output=33))
+    assert (once["prompt_tokens"].client, once["prompt_tokens"].most) == (5900, 10_900)
+    assert (once["output_tokens"].client, once["output_tokens"].most) == (30, 33)
+    assert {once[what].word for what in ("prompt_tokens", "output_tokens")} == {"agree"}
+    assert found(events, server(prompt=10_900, output=1030))["output_tokens"].word == "differ"
+
+
 def samples(values: list[float], waiting: float = 0.0) -> list[list[Row]]:
     """Gauges at the middle of each of so many parts of 10 s."""
     step = 10 / len(values)

@@ -55,6 +55,20 @@ def test_label_sets_add_up(tmp_path: Path) -> None:
     assert found(tmp_path, server, HIT_RATE)["observed"] == 0.5
 
 
+def test_what_happened_without_anything_to_divide_it_by_is_unknown(tmp_path: Path) -> None:
+    """50 preemptions and no request finished: neither 0 nor a small number of them per request."""
+
+    def server(preempted: int) -> Server:
+        return lambda *_: samples(vllm__num_preemptions_total=(0, preempted), vllm__request_success_total=(3, 3))
+
+    row = {"metric": "server.preemptions", "arm": "candidate", "direction": "at_most", "limit": 0.1}
+    result = found(tmp_path / "some", server(50), row)
+    assert (result["observed"], result["word"]) == (None, "unknown")
+    # two blocks' cells
+    assert result["reason"] == "no request was finished, yet 100 were counted that are divided by it"
+    assert found(tmp_path / "none", server(0), row)["word"] == "holds"
+
+
 def test_acceptance_length(tmp_path: Path) -> None:
     def server(_: Cell, __: list[Row]) -> list[Row]:
         return samples(

@@ -248,6 +248,19 @@ def test_the_same_requests_without_those_that_failed() -> None:
     assert same_requests({}, [0, 1])["ttft.mean"] is None
 
 
+def test_a_status_without_a_reason_is_a_failure_too() -> None:
+    """vllm bench keeps the reason phrase as the error, which HTTP/1.1 allows to be empty."""
+    assert same_requests(BENCH | {"errors": ["", "", "", ""]}, [1, 2, 3]) == same_requests(BENCH, [1, 2, 3])
+
+
+def test_a_time_of_0_is_none_that_vllm_bench_has() -> None:
+    """Where no reply has two tokens it writes np.mean([] or 0); a rate of 0 is one."""
+    none = {"mean_tpot_ms": 0.0, "request_throughput": 0.0}
+    ours = {"tpot.mean": {"value": 0.1, "unit": "s"}, "request_throughput": {"value": 2.0, "unit": "req/s"}}
+    rows = compared(ours, none, None, {})
+    assert [(row["vllm_bench"], row["difference"]) for row in rows] == [(None, None), (0.0, -1.0)]
+
+
 def test_what_is_undefined_has_no_difference() -> None:
     def ours(value: float | None) -> dict[str, Any]:
         return {"value": value, "unit": "s"}
