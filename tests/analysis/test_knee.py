@@ -64,8 +64,13 @@ def test_bounds_are_clopper_and_pearsons(n: int, share: float) -> None:
         ([90, 0], [90, 0], 1.0, False, "too few attempts: it takes 299 to show it, all of them good"),
         ([99, 99], [100, 100], 1.0, False, "too few attempts: it takes 299 to show it, all of them good"),
         # shares 1 and .9: stdev^2 .005 over .95 * .05 / 200 is 21.05; 400 / 21.05 = 19
-        ([200, 180], [200, 200], pytest.approx(400 / 19), False, "too few attempts (400 count as 19, as much as the "
-         "blocks vary): it takes 299 to show it, all of them good"),
+        (
+            [200, 180],
+            [200, 200],
+            pytest.approx(400 / 19),
+            False,
+            "too few attempts (400 count as 19, as much as the blocks vary): it takes 299 to show it, all of them good",
+        ),
         ([198, 198], [200, 200], 1.0, False, "its upper bound reaches the target too"),
         ([], [], None, None, "no valid block"),
         ([0, 0], [0, 0], None, None, "no counted attempts"),

@@ -155,7 +155,8 @@ def test_a_bench_that_fails_shows_the_end_of_what_it_said_without_the_key(tmp_pa
     with pytest.raises(SystemUnderTestError) as failed:
         run_bench(sys.executable, endpoint, card, "broken", "t", Work([], 1, ["{}"]), tmp_path)
     assert str(failed.value) == (
-        "vllm bench serve failed (exit 1); the end of what it said:\nit broke, said key [redacted]"
+        "vllm bench serve failed (exit 1); the end of what it said:\nit broke, said key [redacted]\n"
+        "Its tokenizer, t, is no folder here: it looked at Hugging Face. --tokenizer names a folder."
     )
 
 

@@ -247,6 +247,12 @@ def test_the_scripts_start_the_engine_again(good_run: Path, tmp_path: Path) -> N
     assert str(tmp_path / "again" / "run-candidate.sh") in shown
     port = free_port()
     env = {**os.environ, "PORT": str(port), "PYTHON": sys.executable, "LOG": str(tmp_path / "log")}
+    inside = good_run / "rebuild"
+    message = benchcard("identity", good_run, "--rebuild", "--out", inside, code=2).stderr
+    assert message == (
+        f"error: --out {inside}: it lies in the run, whose files are fixed; wanted a folder outside it\n"
+    )
+    assert not inside.exists()
     server = subprocess.Popen([str(tmp_path / "again" / "run-candidate.sh")], env=env, stderr=subprocess.DEVNULL)
     try:
         identity = json.loads((good_run / "identity" / "candidate.json").read_text())["fields"]

@@ -73,6 +73,4 @@ def test_a_process_without_a_command_line() -> None:
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     message = benchcard("probe", "--pid", process.pid, code=2).stderr
     process.wait()
-    assert message == (
-        f"error: process {process.pid}: no command line is to be seen; wanted a server's process\n"
-    )
+    assert message == (f"error: process {process.pid}: no command line is to be seen; wanted a server's process\n")
