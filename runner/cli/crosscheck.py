@@ -122,4 +122,4 @@ def _value(value: float | None, unit: str) -> str:
 
 
 def _line(cells: list[str]) -> str:
-    return (f"{cells[0]:<20}" + "".join(f"{cell:>16}" for cell in cells[1:-1]) + f"{cells[-1]:>24}").rstrip()
+    return (f"{cells[0]:<20}" + "".join(f"  {cell:>16}" for cell in cells[1:-1]) + f"  {cells[-1]:>24}").rstrip()

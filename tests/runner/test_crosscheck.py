@@ -295,9 +295,9 @@ def test_the_text_that_people_read() -> None:
 TEXT = """\
 baseline of r at 2 req/s (chat): benchcard's cell b01-baseline-l1 and vllm bench serve 9.9, once each on one server
 
-metric                     benchcard      vllm bench      difference              in the run
-ttft.p50                    100.0 ms         90.0 ms          −10.0%            101.0 ± 2 ms
-output_throughput   1,234.5 tokens/s               –               –                       –
+metric                       benchcard        vllm bench        difference                in the run
+ttft.p50                      100.0 ms           90.0 ms            −10.0%              101.0 ± 2 ms
+output_throughput     1,234.5 tokens/s                 –                 –                         –
 
 benchcard: 9 requests, 2 failed
 vllm bench: 4 requests, 1 failed

@@ -361,3 +361,15 @@ def test_published_runs(run: Path) -> None:
 def test_errors(tmp_path: Path) -> None:
     assert "--out goes with --rebuild" in benchcard("identity", tmp_path, "--out", "x", code=2).stderr
     assert "not a run" in benchcard("identity", tmp_path, code=2).stderr
+
+
+def test_cells_that_were_looked_at() -> None:
+    from benchcard.runner.identity.show import identity_text
+
+    alike, other = {"cell": "a", "fields": {}}, {"cell": "b", "fields": {"node": {"value": "n"}}}
+    assert identity_text("r", {"baseline": {}}, [alike]).endswith(
+        "\n1 cell was looked at\n  no fact was another than when its arm was first looked at"
+    )
+    assert "\n2 cells were looked at\n  node was another in 1 of them" in identity_text(
+        "r", {"baseline": {}}, [alike, other]
+    )
