@@ -148,7 +148,8 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "cached_beyond_plan", "1",
         "by how much the cached share of prompt tokens exceeds what the plan lets be reused",
-        "The cache held what this cell did not put there: start the server anew, or use cache_state: reset.",
+        "The cache held what this cell did not put there: start the server anew, or use cache_state: reset. A server "
+        "that stays up keeps what an earlier run of the same card and seed sent: take another method.seed.",
         _card_limit("cached_beyond_plan"), reuse.beyond_plan, reuse.share_known,
     ),
     Check(

@@ -90,6 +90,7 @@ def _ship(reading: Reading) -> str:
     scope = reading.bundle.card["claim"]["scope"]
     where = " at the loads where the claim held" if scope == "some_load" else ""
     guards = "every guard held" if reading.bundle.card.get("guards") else "no guard was declared, so no cost was judged"
+    guards = f"{guards}, and every quality gate passed" if reading.bundle.card.get("quality") else guards
     text = f"The claim held and {guards}: the candidate can ship{where} under the conditions listed, and no others."
     return f"{text} {_DAY}"
 

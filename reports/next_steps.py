@@ -9,6 +9,9 @@ from . import numbers, wording
 from .guard_words import as_change
 from .read import Bundle, Json
 
+#: so many unknown conditions are named
+_NAMED = 6
+
 
 def is_unknown(condition: Json) -> bool:
     """Whether nobody could say what this condition was."""
@@ -75,4 +78,8 @@ def _unknown(bundle: Bundle) -> str:
     names = [str(condition["name"]) for condition in conditions if is_unknown(condition)]
     if not names:
         return ""
-    return f"Unknown conditions: {wording.shortened(names)}."
+    # one name may stand for several ("gpu.clocks, gpu.count and 7 more")
+    apart = "; " if any(", " in name for name in names[:_NAMED]) else ", "
+    more = len(names) - _NAMED
+    rest = f"{apart}and {more} more" if apart == "; " else f" and {more} more"
+    return f"Unknown conditions: {apart.join(names[:_NAMED])}{rest if more > 0 else ''}."

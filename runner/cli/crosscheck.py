@@ -22,7 +22,7 @@ from ..files import read_json, write_json
 )
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--python", type=click.Path(path_type=Path), help="A Python that has vllm; by default the card's.")
-@click.option("--tokenizer", help="Its files, for vllm bench; by default the card's model.")
+@click.option("--tokenizer", help="The folder of a tokenizer, for vllm bench; by default the card's model.")
 @click.option("--load", type=float, help="A load of the card; by default its operating point.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the result to this file, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="The result as one JSON document on stdout.")
@@ -122,4 +122,4 @@ def _value(value: float | None, unit: str) -> str:
 
 
 def _line(cells: list[str]) -> str:
-    return (f"{cells[0]:<20}" + "".join(f"{cell:>16}" for cell in cells[1:-1]) + f"{cells[-1]:>24}").rstrip()
+    return (f"{cells[0]:<20}" + "".join(f"  {cell:>16}" for cell in cells[1:-1]) + f"  {cells[-1]:>24}").rstrip()

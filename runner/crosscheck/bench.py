@@ -74,8 +74,12 @@ def run_bench(
     if done.returncode != 0 or not result.is_file():
         tail = "\n".join(log.read_text(errors="replace").strip().splitlines()[-8:])
         text = redact(tail, [] if key is None else [key])
+        where = (
+            f"\nIts tokenizer, {tokenizer}, is no folder here: it looked at Hugging Face. --tokenizer names a folder."
+        )
+        elsewhere = "" if Path(tokenizer).exists() else where
         raise SystemUnderTestError(
-            f"vllm bench serve failed (exit {done.returncode}); the end of what it said:\n{text}"
+            f"vllm bench serve failed (exit {done.returncode}); the end of what it said:\n{text}{elsewhere}"
         )
     found: dict[str, Any] = json.loads(result.read_text())
     return found

@@ -16,6 +16,10 @@ from ..progress import Progress
 _WIDEST = 44
 #: how the line of the log begins that says why such a run ended
 ENDED_BY_IDENTITY = "identity: "
+_WHAT_TO_DO = (
+    "Start the arms alike in all but the treatment; or declare what differs in a new card: as a flag or variable of "
+    "the arms, or under identity.treatment or identity.confounded (benchcard explain identity)"
+)
 
 
 class SystemsDifferError(Exception):
@@ -38,17 +42,20 @@ def require_declared_systems(
     for line in table(rows):
         progress.say(line)
     progress.say("nothing more is measured: the systems are not the ones that the card declares")
+    progress.say(_WHAT_TO_DO)
     raise SystemsDifferError(why)
 
 
 def table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The rows as lines of a table: field, expected, A (the baseline), B (the candidate)."""
+    """The rows as lines of a table: field, expected (where there is any), A (the baseline), B (the candidate)."""
     lines = [["field", "expected", "A: baseline", "B: candidate"]]
     for row in rows:
         values = [row["expected"], row["baseline"], row["candidate"]]
         field = row["field"] if row["cell"] is None else f"{row['field']} ({row['cell']})"
         lines.append([field, *("" if value is None else _cut(value) for value in values)])
-    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    if not any(line[1] for line in lines[1:]):
+        lines = [[line[0], *line[2:]] for line in lines]
+    widths = [max(len(part) for part in column) for column in zip(*lines, strict=True)]
     return ["  " + "  ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip()
             for line in lines]  # fmt: skip
 

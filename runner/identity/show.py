@@ -143,7 +143,7 @@ def _cells(cells: Sequence[Mapping[str, Any]]) -> list[str]:
         names = [name for name, field in cell.get("fields", {}).items() if not field.get("volatile")]
         for name in (*names, *cell.get("gone", ())):
             changed[name] = changed.get(name, 0) + 1
-    lines = ["", f"{len(cells)} cells were looked at"]
+    lines = ["", "1 cell was looked at" if len(cells) == 1 else f"{len(cells)} cells were looked at"]
     if not changed:
-        return [*lines, "  in none of them was a fact other than when its arm was first looked at"]
+        return [*lines, "  no fact was another than when its arm was first looked at"]
     return [*lines, *(f"  {name} was another in {count} of them" for name, count in sorted(changed.items()))]

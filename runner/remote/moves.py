@@ -27,6 +27,8 @@ from ..secrets import redact
 #: the log's line when a stage's places are as they should be
 LINES = {"aa": "aa_placed", "home": "aa_cleared", "swapped": "swapped"}
 BEGUN = "command_begun"
+#: what a stage's command is there for, on the terminal
+_DOES = {"aa": "the baseline to both places", "home": "the arms to their places", "swapped": "the arms exchange places"}
 #: seconds between two questions to a server that is not back yet
 _POLL_S = 0.5
 
@@ -74,7 +76,7 @@ class Moves:
         assert stage.command is not None
         name, addresses = f"{stage.name}-{number}.log", fleet.addresses()
         self._log.append(BEGUN, stage=stage.name, command=list(stage.command))
-        self._say(f"{LINES[stage.name].replace('_', ' ')}: {' '.join(stage.command)}")
+        self._say(f"{_DOES[stage.name]}: running {' '.join(stage.command)}")
         begun = time.monotonic()
         code, output = _run(stage.command, _environment(addresses), stage.within)
         keys = [value.removeprefix("Bearer ") for x in addresses.values() for value in x.headers.values()]

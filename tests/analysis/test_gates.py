@@ -75,6 +75,9 @@ def test_a_card_without_gates_has_none_in_its_verdict(tmp_path: Path) -> None:
 def test_greedy_outputs_that_diverge_no_more_than_in_aa(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [GREEDY], greedy_divergence=greedy(0, 0, both=40))
     assert verdict["verdict"] == "supported"
+    assert verdict["next"]["text"].startswith(
+        "The claim held and every guard held, and every quality gate passed: the candidate can ship under"
+    )
     assert verdict["gates"] == [
         {
             "risk": "cache_reuse",

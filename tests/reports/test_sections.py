@@ -283,3 +283,17 @@ def test_a_baseline_of_cold_starts_is_headed_by_them(tmp_path: Path) -> None:
         "100 ms (mean ± stdev over the repeats)."
     )
     assert document.sections[0].title == "Cold start"
+
+
+def test_a_name_that_stands_for_several_unknown_conditions_is_set_apart(tmp_path: Path) -> None:
+    """Else "gpu.ecc and 7 more and 6 more" would be read."""
+    names = ["node", "gpu.clocks, gpu.count and 7 more", *(f"c{n}" for n in range(6))]
+    verdict = bundles.supported()
+    verdict["conditions"] = [{"name": name, "value": "not told", "source": "unknown"} for name in names]
+    assert headline.decision(_read(tmp_path / "a", verdict))[-1] == (
+        "Unknown conditions: node; gpu.clocks, gpu.count and 7 more; c0; c1; c2; c3; and 2 more."
+    )
+    verdict["conditions"] = [row for row in verdict["conditions"] if "," not in row["name"]]
+    assert headline.decision(_read(tmp_path / "b", verdict))[-1] == (
+        "Unknown conditions: node, c0, c1, c2, c3, c4 and 1 more."
+    )

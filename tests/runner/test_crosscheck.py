@@ -155,7 +155,8 @@ def test_a_bench_that_fails_shows_the_end_of_what_it_said_without_the_key(tmp_pa
     with pytest.raises(SystemUnderTestError) as failed:
         run_bench(sys.executable, endpoint, card, "broken", "t", Work([], 1, ["{}"]), tmp_path)
     assert str(failed.value) == (
-        "vllm bench serve failed (exit 1); the end of what it said:\nit broke, said key [redacted]"
+        "vllm bench serve failed (exit 1); the end of what it said:\nit broke, said key [redacted]\n"
+        "Its tokenizer, t, is no folder here: it looked at Hugging Face. --tokenizer names a folder."
     )
 
 
@@ -307,9 +308,9 @@ def test_the_text_that_people_read() -> None:
 TEXT = """\
 baseline of r at 2 req/s (chat): benchcard's cell b01-baseline-l1 and vllm bench serve 9.9, once each on one server
 
-metric                     benchcard      vllm bench      difference              in the run
-ttft.p50                    100.0 ms         90.0 ms          −10.0%            101.0 ± 2 ms
-output_throughput   1,234.5 tokens/s               –               –                       –
+metric                       benchcard        vllm bench        difference                in the run
+ttft.p50                      100.0 ms           90.0 ms            −10.0%              101.0 ± 2 ms
+output_throughput     1,234.5 tokens/s                 –                 –                         –
 
 benchcard: 9 requests, 2 failed
 vllm bench: 4 requests, 1 failed

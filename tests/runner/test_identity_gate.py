@@ -67,6 +67,7 @@ def test_a_flag_that_changes_at_a_restart(tmp_path: Path) -> None:
     )
     assert "engine.config.cache_config.block_size" in result.stderr
     assert "nothing more is measured" in result.stderr
+    assert "or under identity.treatment or identity.confounded (benchcard explain identity)" in result.stderr
     assert "## Not the systems that the card declares" in (run / "REPORT.md").read_text()
     assert benchcard("audit", run).stdout.splitlines()[-1] == "nothing failed"
 
@@ -141,4 +142,8 @@ def test_the_table_on_the_terminal() -> None:
         "  field                   expected  A: baseline  B: candidate",
         "  a.b (b02-candidate-l1)  16                     8",
         f"  engine.version                    0.32.0       {'x' * 43}…",
+    ]
+    assert table([other]) == [
+        "  field           A: baseline  B: candidate",
+        f"  engine.version  0.32.0       {'x' * 43}…",
     ]

@@ -247,6 +247,12 @@ def test_the_scripts_start_the_engine_again(good_run: Path, tmp_path: Path) -> N
     assert str(tmp_path / "again" / "run-candidate.sh") in shown
     port = free_port()
     env = {**os.environ, "PORT": str(port), "PYTHON": sys.executable, "LOG": str(tmp_path / "log")}
+    inside = good_run / "rebuild"
+    message = benchcard("identity", good_run, "--rebuild", "--out", inside, code=2).stderr
+    assert message == (
+        f"error: --out {inside}: it lies in the run, whose files are fixed; wanted a folder outside it\n"
+    )
+    assert not inside.exists()
     server = subprocess.Popen([str(tmp_path / "again" / "run-candidate.sh")], env=env, stderr=subprocess.DEVNULL)
     try:
         identity = json.loads((good_run / "identity" / "candidate.json").read_text())["fields"]
@@ -355,3 +361,15 @@ def test_published_runs(run: Path) -> None:
 def test_errors(tmp_path: Path) -> None:
     assert "--out goes with --rebuild" in benchcard("identity", tmp_path, "--out", "x", code=2).stderr
     assert "not a run" in benchcard("identity", tmp_path, code=2).stderr
+
+
+def test_cells_that_were_looked_at() -> None:
+    from benchcard.runner.identity.show import identity_text
+
+    alike, other = {"cell": "a", "fields": {}}, {"cell": "b", "fields": {"node": {"value": "n"}}}
+    assert identity_text("r", {"baseline": {}}, [alike]).endswith(
+        "\n1 cell was looked at\n  no fact was another than when its arm was first looked at"
+    )
+    assert "\n2 cells were looked at\n  node was another in 1 of them" in identity_text(
+        "r", {"baseline": {}}, [alike, other]
+    )

@@ -119,6 +119,7 @@ def test_a_command_that_fails(deployment: Deployment, tmp_path: Path, command: l
     card = two_servers(tmp_path, deployment.url("a"), deployment.url("b"), method=method)
     said = benchcard("run", card, "--out", tmp_path / "runs", code=3).stderr
     assert message in said
+    assert f"the arms exchange places: running {' '.join(command)}\n" in said
     run = only_run(tmp_path / "runs")
     assert lines(run)[-1]["kind"] == "run_stopped"
     assert len(lines(run, "cell_ended")) == 4
