@@ -234,7 +234,7 @@ def test_a_run_killed_in_a_gate_goes_on_with_it(tmp_path: Path) -> None:
     time.sleep(0.2)
     kill(process, signal.SIGKILL)
     assert wait_gone(run) == []
-    assert (run / "quality" / ".baseline.json").exists()
+    assert Bundle(run).unfinished.joinpath("quality-baseline.json").exists()
     benchcard("run", "--resume", run)
     passes = [
         (line["kind"], line["arm"]) for line in lines_of(run) if line["kind"] in ("quality_started", "quality_ended")
