@@ -19,6 +19,8 @@ _SYSTEM = {
     "nvidia_gpu_models": "gpu.model", "nvidia_driver_version": "gpu.driver", "gpu_topo": "gpu.topology",
     "os": "host.os", "python_platform": "host.kernel",
 }  # fmt: skip
+#: facts around it that a server tells in words of its own; who looks at the host tells more, and in ours
+RETOLD = frozenset({*_SYSTEM.values(), "host.hypervisor", "engine.packages"})
 _VERSIONS = {"vllm_version": "vllm", "torch_version": "torch", "cuda_runtime_version": "cuda", "rocm_version": "rocm"}
 #: the first question makes vLLM collect what its machine is, pip and all
 _INFO_WITHIN_S = 120.0

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from ...schema.errors import SystemUnderTestError
+from ..identity.engine import RETOLD
 
 Field = dict[str, Any]
 #: facts of a place: they stay where they are when a deployment moves
@@ -20,8 +21,9 @@ _STARTS_WITHIN_S = 60.0
 def with_probe(arm: str, fields: Mapping[str, Field], probe: Mapping[str, Field], *, at_home: bool) -> dict[str, Field]:
     """The fields that a probe's file adds to an arm's: those that nobody observed otherwise. Not `at_home` (the arms
     have exchanged places since the file was written), the facts of the place alone. Where the file is about an earlier
-    process than the one that answers, what it says of that one stays unknown. Raises SystemUnderTestError where it
-    contradicts what was observed."""
+    process than the one that answers, what it says of that one stays unknown. What a
+    server retells of its host gives way to the file; versions of packages must agree. Raises SystemUnderTestError where
+    the file contradicts what was observed."""
     earlier = _earlier(fields, probe) if at_home else None
     added: dict[str, Field] = {}
     for name, field in probe.items():
@@ -34,7 +36,12 @@ def with_probe(arm: str, fields: Mapping[str, Field], probe: Mapping[str, Field]
                 added[name] = {"value": None, "source": "unknown", "why": earlier}
             continue
         if found is not None and found.get("source") == "observed" and field["source"] == "observed":
-            _agree(arm, name, found, field)
+            if name not in RETOLD:
+                _agree(arm, name, found, field)
+                continue
+            if name == "engine.packages":
+                _agree(arm, name, found, field)
+            added[name] = {**field, "by": "probe"}
         elif found is None or found.get("source") == "unknown" or field["source"] == "observed":
             added[name] = {**field, "by": "probe"}
     return added
@@ -78,5 +85,7 @@ def _leaves(path: str, seen: Any, told: Any) -> Iterator[tuple[str, Any, Any]]:
 
 def _same(name: str, seen: Any, told: Any) -> bool:
     first, second = str(seen).lower(), str(told).lower()
+    if name not in ("engine.version", "engine.packages") or ("+" in first and "+" in second):
+        return first == second
     # A build suffix such as +cpu names the same release.
-    return first == second or (name == "engine.version" and first.partition("+")[0] == second.partition("+")[0])
+    return first.partition("+")[0] == second.partition("+")[0]

@@ -174,6 +174,25 @@ def test_a_probe_of_an_earlier_process() -> None:
         assert again["process.argv"]["value"] == ["vllm"]
 
 
+def test_a_probe_beside_what_vllm_retells_of_its_host() -> None:
+    """vLLM's /server_info words: the probe's take their place, and contradict nothing but by a version."""
+    fields = {
+        "host.os": field("Debian GNU/Linux 12 (bookworm) (x86_64)"),
+        "host.kernel": field("Linux-6.1.0-x86_64-with-glibc2.36"), "host.hypervisor": field("KVM"),
+        "engine.packages": field({"vllm": "0.32.0", "torch": "2.13.0+cpu", "pyzmq": "27.3.0"}),
+    }  # fmt: skip
+    probe = {
+        "host.os": field("Debian GNU/Linux 12 (bookworm)"), "host.kernel": field("6.1.0"),
+        "host.hypervisor": field("a hypervisor that does not name itself"),
+        "engine.packages": field({"vllm": "0.32.0+cpu", "torch": "2.13.0+cpu"}),
+    }  # fmt: skip
+    found = with_probe("baseline", fields, probe, at_home=True)
+    assert found == {name: {**told, "by": "probe"} for name, told in probe.items()}
+    probe["engine.packages"]["value"]["torch"] = "2.13.0+cu130"
+    with pytest.raises(SystemUnderTestError, match="engine.packages.torch is 2.13.0.cpu, as the server says"):
+        with_probe("baseline", fields, probe, at_home=True)
+
+
 def test_a_probe_of_another_configuration() -> None:
     fields = {"engine.cache_config": field({"block_size": "16", "cache_dtype": "auto"})}
     probe = {"engine.cache_config": field({"cache_dtype": "fp8", "more": 1})}
