@@ -6,28 +6,10 @@ import json
 from pathlib import Path
 
 import polars as pl
-import pytest
 from benchcard.analysis.server_cell import ServerCell, read_server
 from benchcard.analysis.server_names import SERVER_NAMES
 
-from .cards import SMALL, benchcard, changed, executed
-
-#: One client at a time: low load. Then more than the server's seats: a queue.
-CARD = changed(
-    SMALL,
-    ("id: vllm-check", "id: vllm-metrics"),
-    ("Does the pipe hold on a real vLLM?", "Do client and server tell the same?"),
-    ("max-num-seqs: 16", "max-num-seqs: 4"),
-    ("concurrency: [1, 4]", "concurrency: [1, 8]"),
-    ("measure: 8 requests", "measure: 24 requests"),
-    ("spare_blocks: 0}\n", "spare_blocks: 0}\noutputs: {telemetry_every: 0.2 s}\n"),
-)
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small baseline, executed on the real server."""
-    return executed(tmp_path_factory.mktemp("vllm-metrics"), CARD)
+from .cards import benchcard
 
 
 def told(run: Path, cell: str) -> ServerCell:
