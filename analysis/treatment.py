@@ -38,9 +38,9 @@ class Treatment:
             if is_own(name, flag):
                 return f"declared: {flag}"
         set_by_flags = {key: set_by(setting(key)) for key in self.settings}
-        for key, flag in set_by_flags.items():
+        for key, by in set_by_flags.items():
             itself = below(name, ENGINE) and ends_with(name, setting(key))
-            if itself or (flag is not None and is_own(name, flag)):
+            if itself or (by is not None and is_own(name, by)):
                 return f"declared: expect {key}"
         if (self.server and name == "server.url") or (self.replicas and name == "server.replicas_seen"):
             return "declared: server"
@@ -54,8 +54,8 @@ class Treatment:
         for flag in declared:
             if is_derived(name, flag):
                 return f"follows from {flag}"
-        for key, flag in set_by_flags.items():
-            if flag is not None and is_derived(name, flag):
+        for key, by in set_by_flags.items():
+            if by is not None and is_derived(name, by):
                 return f"follows from expect {key}"
         if declared and any(ends_with(name, end) for end in OF_ALL):
             return f"follows from {declared[0]}"
