@@ -19,7 +19,7 @@ from ..tokens.words import Words
 from .buffering import OF_THE_WAY, TOKENS, TRIES, Arrivals, arrivals
 from .line import FAULTS, Line, Streamed
 from .probed import with_probe
-from .replicas import LOOKS, Look, Seen, look, one_process, replica_headers, replicas_seen
+from .replicas import LOOKS, Look, Seen, did_not_serve, look, one_process, replica_headers, replicas_seen
 from .round_trip import large_share, round_trip
 
 #: tokens of the prompt of a short request; no planned prompt is of block 0
@@ -146,7 +146,9 @@ class Preflight:
         for place, other in self._addresses.items():
             second = _one_look(other)
             again = _one_look(running)
-            if first is not None and second is not None and again is not None and one_process(first, second, again):
+            if first is None or second is None or again is None or not one_process(first, second, again):
+                continue
+            if not (self._streams(running) and did_not_serve(second, _one_look(other))):
                 raise SystemUnderTestError(
                     f"{other.arm} and {running.arm} are one server: {other.endpoint.url} and {running.endpoint.url} "
                     f"lead to the same process (the server of {place} and that of {running.place} on the card)"

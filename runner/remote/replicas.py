@@ -19,6 +19,7 @@ from .line import FAULTS, Answer, Line, page_path
 LOOKS = 8
 STARTED = "process_start_time_seconds"
 _CPU = "process_cpu_seconds_total"
+_MADE = "generation_tokens_total"
 #: kinds of metric, and of their samples, that only grow in one process
 _GROWING = ("counter", "histogram", "summary")
 _COUNTERS = ("_total", "_count", "_bucket")
@@ -39,6 +40,12 @@ class Look:
     def cpu(self) -> float | None:
         """CPU time of the process so far, s."""
         return next((value for name, value in self.counters.items() if name.startswith(_CPU)), None)
+
+    @property
+    def made(self) -> float | None:
+        """Tokens that the server has made so far; None where it does not tell."""
+        told = [value for name, value in self.counters.items() if name.partition("{")[0].endswith(_MADE)]
+        return sum(told) if told else None
 
 
 @dataclass(frozen=True)
@@ -147,9 +154,17 @@ def _clock(seconds: float) -> str:
 
 def one_process(first: Look, second: Look, again: Look) -> bool:
     """Whether two addresses led to one process: `first` and `again` are looks at one of them, `second` at the other, in
-    between. It started at the same hundredth of a second, and its CPU time ran on from one look to the next."""
+    between. It started at the same hundredth of a second, and its CPU time ran on from one look to the next. Two that
+    were started together may look so, too: a request tells them apart (`did_not_serve`)."""
     if first.started is None or not (first.started == second.started == again.started):
         return False
     times = [first.cpu, second.cpu, again.cpu]
     known = [time for time in times if time is not None]
     return len(known) < len(times) or known == sorted(known)
+
+
+def did_not_serve(before: Look | None, after: Look | None) -> bool:
+    """Whether a server made no token between two looks, in which another address answered a request: it is not that
+    address's server. False where it does not tell."""
+    made = [None if one is None else one.made for one in (before, after)]
+    return made[0] is not None and made[0] == made[1]

@@ -8,7 +8,7 @@ import pytest
 from benchcard.runner.remote.buffering import Arrivals, arrivals
 from benchcard.runner.remote.line import Answer, Streamed
 from benchcard.runner.remote.probed import with_probe
-from benchcard.runner.remote.replicas import Look, look_of, one_process, replicas_seen
+from benchcard.runner.remote.replicas import Look, did_not_serve, look_of, one_process, replicas_seen
 from benchcard.runner.remote.round_trip import large_share
 from benchcard.schema.errors import SystemUnderTestError
 from hypothesis import given
@@ -88,6 +88,24 @@ def test_two_addresses_of_one_process(cpu: tuple[float, ...], starts: tuple[floa
         for at, used in zip((starts[0], starts[1], starts[0]), cpu, strict=True)
     )
     assert one_process(first, second, again) is one
+
+
+@pytest.mark.parametrize(
+    ("made", "apart"), [((7.0, 7.0), True), ((7.0, 9.0), False), ((None, 7.0), False), ((None, None), False)]
+)
+def test_two_that_were_started_together_are_told_apart_by_a_request(
+    made: tuple[float | None, float | None], apart: bool
+) -> None:
+    """vLLM counts its tokens by engine; the count of one that did not answer stands still."""
+    before, after = (
+        None if tokens is None else Look(counters={
+            'vllm:generation_tokens_total{engine="0"}': tokens, 'vllm:generation_tokens_total{engine="1"}': 2.0,
+            "http_requests_total{}": float(n),
+        })
+        for n, tokens in enumerate(made)
+    )  # fmt: skip
+    assert did_not_serve(before, after) is apart
+    assert did_not_serve(Look(counters={"x_total{}": 1.0}), Look(counters={"x_total{}": 1.0})) is False
 
 
 def stream(*at_ms: float, seconds: float, status: int = 200, waited: float = 0.0) -> Streamed:
