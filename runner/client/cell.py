@@ -64,14 +64,6 @@ def read_attempts(job: CellJob) -> Iterator[Attempt]:
         yield from read_spool(job.spool_of(worker))
 
 
-def discard(job: CellJob) -> None:
-    """Remove the cell's working files."""
-    for worker in range(job.workers):
-        job.spool_of(worker).unlink(missing_ok=True)
-    job.requests.path.unlink(missing_ok=True)
-    job.board_path().unlink(missing_ok=True)
-
-
 def _merged(zero: int, wall: int, loads: list[WorkerLoad]) -> CellLoad:
     starts = [load.window_start for load in loads if load.window_start is not None]
     ends = [load.window_end for load in loads if load.window_end is not None]

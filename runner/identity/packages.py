@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -118,7 +117,8 @@ def _origin(file: Path) -> dict[str, Any]:
 def sources(folders: list[Path], digests: Digests) -> dict[str, str]:
     """{"vllm.v1": digest} of an engine's own Python files as they are, by part of its package: a file that was edited
     after it was installed, or in an editable folder, is another in no RECORD and no commit. Each digest is of the lines
-    `PATH DIGEST` of the part's files, in the order of their paths."""
+    `PATH DIGEST` of the part's files, in the order of their paths; `unreadable` stands for a digest that cannot be
+    had."""
     found: dict[str, Any] = {}
     for package in _ENGINES:
         places = (place / package for place in (*folders, *_editable(folders, package)))
@@ -126,8 +126,11 @@ def sources(folders: list[Path], digests: Digests) -> dict[str, str]:
         for file in sorted(root.rglob("*.py")) if root is not None else ():
             path = file.relative_to(root)  # type: ignore[arg-type]
             part = f"{package}.{path.parts[0]}" if len(path.parts) > 1 else package
-            with contextlib.suppress(OSError):  # gone since, or not ours to read
-                found.setdefault(part, hashlib.sha256()).update(f"{path.as_posix()} {digests.of(file)}\n".encode())
+            try:
+                digest = digests.of(file)
+            except OSError:  # gone since, or not ours to read: it was there all the same
+                digest = "unreadable"
+            found.setdefault(part, hashlib.sha256()).update(f"{path.as_posix()} {digest}\n".encode())
     return {part: f"sha256:{digest.hexdigest()}" for part, digest in found.items()}
 
 

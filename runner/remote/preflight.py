@@ -148,7 +148,8 @@ class Preflight:
             again = _one_look(running)
             if first is None or second is None or again is None or not one_process(first, second, again):
                 continue
-            if not (self._streams(running) and did_not_serve(second, _one_look(other))):
+            served = any(reply.status == 200 for reply in self._streams(running))
+            if not (served and did_not_serve(second, _one_look(other))):
                 raise SystemUnderTestError(
                     f"{other.arm} and {running.arm} are one server: {other.endpoint.url} and {running.endpoint.url} "
                     f"lead to the same process (the server of {place} and that of {running.place} on the card)"

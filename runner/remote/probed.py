@@ -21,9 +21,9 @@ _STARTS_WITHIN_S = 60.0
 def with_probe(arm: str, fields: Mapping[str, Field], probe: Mapping[str, Field], *, at_home: bool) -> dict[str, Field]:
     """The fields that a probe's file adds to an arm's: those that nobody observed otherwise. Not `at_home` (the arms
     have exchanged places since the file was written), the facts of the place alone. Where the file is about an earlier
-    process than the one that answers, what it says of that one stays unknown. What a
-    server retells of its host gives way to the file; versions of packages must agree. Raises SystemUnderTestError where
-    the file contradicts what was observed."""
+    process than the one that answers, what it says of that one stays unknown. What a server
+    retells of its host gives way to the file; versions of packages must agree. Raises SystemUnderTestError where the
+    file contradicts what was observed."""
     earlier = _earlier(fields, probe) if at_home else None
     added: dict[str, Field] = {}
     for name, field in probe.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchcard.runner.client.cell import CellLoad, discard, read_attempts, run_cell
+from benchcard.runner.client.cell import CellLoad, read_attempts, run_cell
 from benchcard.runner.client.load import LoadSpec
 from benchcard.runner.client.pool import Rules, Timeouts
 from benchcard.runner.client.record import CellContext, event_row
@@ -71,5 +71,6 @@ def drive(
         "run", Cell("b01-baseline-l1", 1, "baseline", 1, 1.0), 0, token_counts, planned, ["d"] * len(planned), []
     )
     rows = [event_row(context, attempt) for attempt in read_attempts(job)]
-    discard(job)
+    for left_over in folder.glob("cell.*"):
+        left_over.unlink()
     return sorted(rows, key=lambda row: row["index"]), load

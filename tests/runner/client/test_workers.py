@@ -36,7 +36,6 @@ def test_an_open_loop_is_shared_out_by_index(tmp_path: Path, workers: int) -> No
     assert [row["worker"] for row in rows] == [i % workers for i in range(100)]
     assert {row["outcome"] for row in rows} == {"ok"}
     assert load.workers == workers
-    assert not list(tmp_path.iterdir())  # working files are gone
 
 
 @pytest.mark.parametrize("window", [{"requests": 12}, {"seconds": 0.5}])

@@ -188,6 +188,9 @@ def test_an_engine_that_was_edited_after_it_was_installed(tmp_path: Path) -> Non
     origin = {"url": f"file://{site}", "dir_info": {"editable": True}}
     (other / "vllm-1.dist-info/direct_url.json").write_text(json.dumps(origin))
     assert sources([other], digests) == after
+    # one that cannot be read is there all the same
+    (site / "vllm/v1/core/gone.py").symlink_to(tmp_path / "nowhere")
+    assert [part for part in after if after[part] != sources([site], digests)[part]] == ["vllm.v1"]
     assert sources([tmp_path], digests) == {}
 
 
